@@ -9,6 +9,7 @@ import { run, step } from "./step.mjs";
 install();
 provideRedis();
 build();
+step("lock file", [process.execPath, "scripts/lock.mjs", "--check"]);
 step("biome", ["biome", "check", "--error-on-warnings"]);
 step("type-check", ["tsc", "--noEmit"]);
 step("knip", ["knip"]);
