@@ -1,0 +1,274 @@
+/**
+ * Sliding log: remembers when each admitted request came.
+ *
+ * Guarantee: exact. At most `limit` in any window, and never a refusal while there is room.
+ * Cost: 4 bytes per admitted request while all costs are 1, 12 with weights (where requests of one
+ * millisecond share an entry), in arrays that grow with use; time O(1) amortised, O(log n) at worst,
+ * whatever the limit and the cost. A settlement takes O(entries since its time).
+ */
+import type { Rule } from "../rule.js";
+import type { Algorithm } from "./algorithm.js";
+
+interface LogRule {
+  readonly limit: number;
+  readonly window: number;
+  /** Whether times need more than 32 bits to be told apart within two windows. */
+  readonly wide: boolean;
+}
+
+/** The log of one key: a ring of entries, oldest at `head`. */
+class Log {
+  /** When each entry came: the low 32 bits of it, or all of it where the window is wide. */
+  times: Uint32Array | Float64Array;
+  /** The cost of all entries up to and including each; undefined while every entry costs 1. */
+  sums: Float64Array | undefined = undefined;
+  head = 0;
+  size = 0;
+  /** The running cost just before the head entry. */
+  base = 0;
+  newest = 0;
+
+  constructor(wide: boolean) {
+    this.times = wide ? new Float64Array(SMALLEST) : new Uint32Array(SMALLEST);
+  }
+}
+
+const SMALLEST = 4;
+const WIDEST_NARROW_WINDOW = 2 ** 31 - 1;
+/** Past this, running costs are counted from zero again, so that they stay exact integers. */
+const LARGEST_SUM = 2 ** 52;
+
+export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
+  prepare: ({ limit, window }: Rule) => ({ limit, window, wide: window > WIDEST_NARROW_WINDOW }),
+  page: (_rule, keys) => new Array(keys).fill(undefined),
+  clear(_rule, page, i) {
+    page[i] = undefined;
+  },
+
+  latest: (_rule, page, i) => page[i]?.newest ?? 0,
+
+  check(rule, page, i, now, cost) {
+    if (cost > rule.limit) return Infinity;
+    const log = page[i];
+    if (log === undefined) return 0;
+    const gone = expired(rule, log, now);
+    const over = costBetween(log, gone, log.size) + cost - rule.limit;
+    if (over <= 0) return 0;
+    return rule.window - age(rule, log, entryThatFrees(log, gone, over), now);
+  },
+
+  charge(rule, page, i, now, at, cost) {
+    if (cost === 0 || now - at >= rule.window) return;
+    let log = page[i];
+    if (log === undefined) {
+      if (cost < 0) return;
+      log = page[i] = new Log(rule.wide);
+    }
+    dropExpired(rule, log, now);
+    if (cost > 0 && at >= log.newest) append(rule, log, at, cost);
+    else adjust(rule, log, at, cost);
+  },
+
+  remaining(rule, page, i, now) {
+    const log = page[i];
+    return log === undefined ? rule.limit : Math.max(0, rule.limit - live(rule, log, now));
+  },
+
+  expiresAt(rule, page, i) {
+    const log = page[i];
+    return log === undefined || log.size === 0 ? 0 : log.newest + rule.window;
+  },
+
+  held(rule, page, i, now) {
+    const log = page[i];
+    const count = log === undefined ? 0 : live(rule, log, now);
+    if (log === undefined || count === 0) return { count: 0, oldestAt: undefined, newestAt: undefined };
+    const first = entryThatFrees(log, expired(rule, log, now), 1);
+    return { count, oldestAt: now - age(rule, log, first, now), newestAt: log.newest };
+  },
+
+  count(rule, page, i, now, from, to) {
+    const log = page[i];
+    if (log === undefined) return 0;
+    const start = Math.max(expired(rule, log, now), entriesBefore(rule, log, from));
+    const end = entriesBefore(rule, log, to + 1);
+    return end <= start ? 0 : costBetween(log, start, end);
+  },
+  resolutionMs: () => 1,
+  coversFrom: (rule, now) => Math.max(0, now - rule.window + 1),
+};
+
+/** The place in the ring of the nth entry from the oldest. */
+function place(log: Log, n: number): number {
+  const p = log.head + n;
+  return p < log.times.length ? p : p - log.times.length;
+}
+
+/** How long ago the nth entry came. Right for ages below 2^32, hence within two narrow windows. */
+function age(rule: LogRule, log: Log, n: number, now: number): number {
+  const since = now - log.times[place(log, n)];
+  return rule.wide ? since : since >>> 0;
+}
+
+/** The cost of all entries before the nth. */
+function costBefore(log: Log, n: number): number {
+  if (log.sums === undefined) return n;
+  return n === 0 ? 0 : log.sums[place(log, n - 1)] - log.base;
+}
+
+function costBetween(log: Log, start: number, end: number): number {
+  return costBefore(log, end) - costBefore(log, start);
+}
+
+function live(rule: LogRule, log: Log, now: number): number {
+  return costBetween(log, expired(rule, log, now), log.size);
+}
+
+/** How many entries have left the window. Found by doubling steps: few have, as a rule. */
+function expired(rule: LogRule, log: Log, now: number): number {
+  if (log.size === 0 || now - log.newest >= rule.window) return log.size;
+  if (age(rule, log, 0, now) < rule.window) return 0;
+  let gone = 0;
+  let step = 1;
+  while (gone + step < log.size && age(rule, log, gone + step, now) >= rule.window) {
+    gone += step;
+    step *= 2;
+  }
+  return firstWhere(
+    gone + 1,
+    Math.min(gone + step, log.size - 1),
+    (n) => age(rule, log, n, now) < rule.window,
+  );
+}
+
+/** The entry with whose leaving at least `over` units have left, counted from the entry `gone`. */
+function entryThatFrees(log: Log, gone: number, over: number): number {
+  if (log.sums === undefined) return gone + over - 1;
+  const needed = costBefore(log, gone) + over;
+  return firstWhere(gone, log.size - 1, (n) => costBefore(log, n + 1) >= needed);
+}
+
+/** How many entries came before `time`. The log must hold nothing that left more than a window ago. */
+function entriesBefore(rule: LogRule, log: Log, time: number): number {
+  return firstWhere(0, log.size, (n) => log.newest - age(rule, log, n, log.newest) >= time);
+}
+
+/** The first n in [low, high] where the test holds; `high` when it holds for none below. */
+function firstWhere(low: number, high: number, test: (n: number) => boolean): number {
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (test(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function dropExpired(rule: LogRule, log: Log, now: number): void {
+  const gone = expired(rule, log, now);
+  if (gone === 0) return;
+  if (gone === log.size) {
+    empty(log);
+  } else {
+    if (log.sums !== undefined) log.base += costBefore(log, gone);
+    log.head = place(log, gone);
+    log.size -= gone;
+  }
+  if (log.times.length > SMALLEST && log.size <= log.times.length / 4) {
+    resize(log, Math.max(SMALLEST, log.size * 2));
+  }
+}
+
+/** An empty log counts units again, whatever it held before. */
+function empty(log: Log): void {
+  log.sums = undefined;
+  log.head = log.size = log.base = log.newest = 0;
+}
+
+function append(rule: LogRule, log: Log, at: number, cost: number): void {
+  if (cost !== 1 && log.sums === undefined) toSums(rule, log);
+  if (log.sums !== undefined && log.size > 0 && at === log.newest) {
+    log.sums[place(log, log.size - 1)] += cost;
+  } else {
+    push(log, at, cost);
+  }
+  log.newest = at;
+  if (log.base > LARGEST_SUM) {
+    shiftSums(log, 0, -log.base);
+    log.base = 0;
+  }
+}
+
+function push(log: Log, at: number, cost: number): void {
+  if (log.size === log.times.length) resize(log, log.size * 2);
+  const before = costBefore(log, log.size);
+  log.size++;
+  const last = place(log, log.size - 1);
+  log.times[last] = at;
+  if (log.sums !== undefined) log.sums[last] = log.base + before + cost;
+}
+
+/** Changes the cost recorded at a past time: an entry's, down to zero, or a new one's. */
+function adjust(rule: LogRule, log: Log, at: number, cost: number): void {
+  if (log.sums === undefined) toSums(rule, log);
+  const n = entriesBefore(rule, log, at);
+  const found = n < log.size && entriesBefore(rule, log, at + 1) > n;
+  if (found) {
+    shiftSums(log, n, Math.max(cost, -costBetween(log, n, n + 1)));
+  } else if (cost > 0) {
+    insert(log, n, at, cost);
+  }
+  while (log.size > 0 && costBetween(log, log.size - 1, log.size) === 0) {
+    log.size--;
+    if (log.size > 0) log.newest -= age(rule, log, log.size - 1, log.newest);
+  }
+  if (log.size === 0) empty(log);
+}
+
+/** Makes room for an entry before the nth, moving the later ones up. */
+function insert(log: Log, n: number, at: number, cost: number): void {
+  push(log, at, cost);
+  const sums = log.sums as Float64Array;
+  const before = costBefore(log, n);
+  for (let m = log.size - 1; m > n; m--) {
+    log.times[place(log, m)] = log.times[place(log, m - 1)];
+    sums[place(log, m)] = sums[place(log, m - 1)] + cost;
+  }
+  log.times[place(log, n)] = at;
+  sums[place(log, n)] = log.base + before + cost;
+}
+
+/** Adds to the running costs from the nth entry on. */
+function shiftSums(log: Log, n: number, difference: number): void {
+  const sums = log.sums as Float64Array;
+  for (let m = n; m < log.size; m++) sums[place(log, m)] += difference;
+}
+
+/** From one entry per request to one per millisecond, each with a running cost. */
+function toSums(rule: LogRule, log: Log): void {
+  const { size, newest } = log;
+  const sums = new Float64Array(log.times.length);
+  let kept = 0;
+  for (let n = 0; n < size; n++) {
+    const sameAsLast = kept > 0 && age(rule, log, n, newest) === age(rule, log, kept - 1, newest);
+    if (!sameAsLast) kept++;
+    const p = place(log, kept - 1);
+    log.times[p] = log.times[place(log, n)];
+    sums[p] = n + 1;
+  }
+  log.sums = sums;
+  log.size = kept;
+  log.base = 0;
+}
+
+function resize(log: Log, capacity: number): void {
+  const times = log.times instanceof Uint32Array ? new Uint32Array(capacity) : new Float64Array(capacity);
+  const sums = log.sums && new Float64Array(capacity);
+  for (let n = 0; n < log.size; n++) {
+    const p = place(log, n);
+    times[n] = log.times[p];
+    if (sums !== undefined && log.sums !== undefined) sums[n] = log.sums[p];
+  }
+  log.times = times;
+  log.sums = sums;
+  log.head = 0;
+}

@@ -1,0 +1,65 @@
+/** One rule's part of a decision. */
+export interface RuleDecision {
+  /** The rule's name. */
+  readonly rule: string;
+  readonly allowed: boolean;
+  readonly limit: number;
+  /** The largest cost that would be admitted right after this decision. */
+  readonly remaining: number;
+  /** With no other traffic, the same cost is admitted after exactly this time; 0 when allowed, Infinity when it can never fit. */
+  readonly retryAfterMs: number;
+  /** When the rule would hold nothing more, with no other traffic. */
+  readonly resetAfterMs: number;
+  /** The time the cost was, or would have been, counted at, by the store's clock. */
+  readonly at: number;
+  /** Set when the store was out and a policy answered instead. */
+  readonly degraded?: "open" | "closed" | "local";
+}
+
+/** The answer: allowed or not, and what the caller needs to know next. */
+export interface Decision {
+  readonly allowed: boolean;
+  /** The binding rule: the one that denies longest or, when allowed, the one with the least left. */
+  readonly rule: string;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly retryAfterMs: number;
+  readonly resetAfterMs: number;
+  readonly rules: readonly RuleDecision[];
+  readonly degraded?: "open" | "closed" | "local";
+}
+
+/** What one rule holds for a key. */
+export interface RuleStatus {
+  readonly rule: string;
+  readonly count: number;
+  readonly limit: number;
+  readonly remaining: number;
+  /** The oldest and newest times still counted, as finely as the algorithm keeps them. */
+  readonly oldestAt: number | undefined;
+  readonly newestAt: number | undefined;
+  readonly resetAfterMs: number;
+}
+
+/** One decision out of its rules': allowed when all of them allow. */
+export function combine(rules: readonly RuleDecision[]): Decision {
+  let binding = rules[0];
+  for (let i = 1; i < rules.length; i++) {
+    if (binds(rules[i], binding)) binding = rules[i];
+  }
+  const decision: Decision = {
+    allowed: binding.allowed,
+    rule: binding.rule,
+    limit: binding.limit,
+    remaining: binding.remaining,
+    retryAfterMs: binding.retryAfterMs,
+    resetAfterMs: binding.resetAfterMs,
+    rules,
+  };
+  return binding.degraded === undefined ? decision : { ...decision, degraded: binding.degraded };
+}
+
+function binds(rule: RuleDecision, binding: RuleDecision): boolean {
+  if (rule.retryAfterMs !== binding.retryAfterMs) return rule.retryAfterMs > binding.retryAfterMs;
+  return rule.remaining < binding.remaining;
+}

@@ -1,0 +1,48 @@
+/** Every code a `SluiceError` can carry; `docs/errors.md` has a heading for each. */
+export type SluiceErrorCode =
+  | "INVALID_RULE"
+  | "INVALID_KEY"
+  | "INVALID_COST"
+  | "INVALID_OPTION"
+  | "NAME_TAKEN"
+  | "NOT_SYNC"
+  | "NOT_COUNTED"
+  | "NEVER_FITS"
+  | "TIMEOUT"
+  | "QUEUE_FULL"
+  | "CLOSED";
+
+/**
+ * The one error class: misuse and broken I/O, never a denial.
+ * `code` is stable; the message says what was given, what is allowed and what to do.
+ */
+export class SluiceError extends Error {
+  override readonly name = "SluiceError";
+  readonly code: SluiceErrorCode;
+
+  constructor(code: SluiceErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** How a bad value is shown in a message: short, and never more than the reader needs. */
+export function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "an array" : "an object";
+  return String(value);
+}
+
+/** Refuses whatever is not a whole number from `min` to `max`. */
+export function wholeNumber(
+  code: SluiceErrorCode,
+  what: string,
+  value: unknown,
+  min: number,
+  max: number = Number.MAX_SAFE_INTEGER,
+): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
+  const range =
+    max === Number.MAX_SAFE_INTEGER ? `of at least ${min} (up to 2^53 - 1)` : `from ${min} to ${max}`;
+  throw new SluiceError(code, `${what} must be a whole number ${range}; got ${show(value)}.`);
+}

@@ -1,0 +1,24 @@
+export type { AlgorithmName } from "./algorithms/index.js";
+export type { Decision, RuleDecision, RuleStatus } from "./decision.js";
+export type { Duration } from "./duration.js";
+export { SluiceError, type SluiceErrorCode } from "./errors.js";
+export type { Key } from "./key.js";
+export { createLimiter, type Limiter, type LimiterOptions } from "./limiter.js";
+export type { Reservation } from "./reservation.js";
+export {
+  type BucketOptions,
+  fixedWindow,
+  leakyBucket,
+  type Rule,
+  type RuleInput,
+  type RuleOptions,
+  type SlidingCellsOptions,
+  type SlidingLogOptions,
+  slidingCells,
+  slidingCounter,
+  slidingLog,
+  tokenBucket,
+} from "./rule.js";
+export type { Charge, Count, MaybePromise, Settlement, Store, StoredRule } from "./store.js";
+export { type MemoryStoreOptions, memoryStore } from "./stores/memory.js";
+export type { AcquireOptions } from "./waiting.js";

@@ -1,0 +1,171 @@
+import type { AlgorithmName } from "./algorithms/index.js";
+import { type Duration, milliseconds, shortest } from "./duration.js";
+import { SluiceError, show, wholeNumber } from "./errors.js";
+
+/** What every rule has, whatever its algorithm. */
+export interface RuleOptions {
+  /** How many units may pass per window. */
+  readonly limit: number;
+  readonly window: Duration;
+  /** Shown in decisions, headers and metrics; by default the window, such as "1m". */
+  readonly name?: string;
+  /** Count by these parts of a record key alone; by default by the whole key. */
+  readonly by?: readonly string[];
+}
+
+export interface SlidingLogOptions extends RuleOptions {
+  /** How Redis keeps the log: `"zset"` has one member per request, for listing who and when. */
+  readonly layout?: "compact" | "zset";
+}
+
+export interface SlidingCellsOptions extends RuleOptions {
+  /** Into how many cells the window is cut: 60 unless told. More cells, finer edges. */
+  readonly cells?: number;
+  /** `"strict"` never admits over the limit; `"weighted"` interpolates the oldest cell. */
+  readonly mode?: "strict" | "weighted";
+}
+
+export interface BucketOptions extends RuleOptions {
+  /** How many units may pass at once. */
+  readonly burst?: number;
+}
+
+/** A rule as YAML, JSON or a builder gives it: plain data, not yet checked. */
+export type RuleInput = { readonly algorithm: AlgorithmName } & RuleOptions &
+  Pick<SlidingLogOptions, "layout"> &
+  Pick<SlidingCellsOptions, "cells" | "mode"> &
+  Pick<BucketOptions, "burst">;
+
+/** A checked rule: plain data with its defaults filled in and its window in milliseconds. */
+export interface Rule {
+  readonly algorithm: AlgorithmName;
+  readonly name: string;
+  readonly limit: number;
+  readonly window: number;
+  readonly by?: readonly string[];
+  readonly layout?: "compact" | "zset";
+  readonly cells?: number;
+  readonly mode?: "strict" | "weighted";
+  readonly burst?: number;
+}
+
+/** Exact: at most `limit` in any window, not one fewer when asked. The default choice. */
+export const slidingLog = (options: SlidingLogOptions): Rule =>
+  checkRule({ ...options, algorithm: "slidingLog" });
+
+/** Never over the limit (`"strict"`), in memory that does not grow with the limit. */
+export const slidingCells = (options: SlidingCellsOptions): Rule =>
+  checkRule({ ...options, algorithm: "slidingCells" });
+
+/** Approximate, up to twice the limit for an adversary: two windows, the previous one weighted. */
+export const slidingCounter = (options: RuleOptions): Rule =>
+  checkRule({ ...options, algorithm: "slidingCounter" });
+
+/** At most twice the limit across a boundary: the baseline the others are compared with. */
+export const fixedWindow = (options: RuleOptions): Rule =>
+  checkRule({ ...options, algorithm: "fixedWindow" });
+
+/** At most `burst + limit` per window: refills continuously, `burst` (default `limit`) at once. */
+export const tokenBucket = (options: BucketOptions): Rule =>
+  checkRule({ ...options, algorithm: "tokenBucket" });
+
+/** Evenly spaced, `window / limit` apart, with up to `burst` (default 1) at once. */
+export const leakyBucket = (options: BucketOptions): Rule =>
+  checkRule({ ...options, algorithm: "leakyBucket" });
+
+const COMMON = ["algorithm", "limit", "window", "name", "by"];
+const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
+  slidingLog: ["layout"],
+  slidingCells: ["cells", "mode"],
+  slidingCounter: [],
+  fixedWindow: [],
+  tokenBucket: ["burst"],
+  leakyBucket: ["burst"],
+};
+
+/** The longest text of a name; names stand in headers, metrics and Redis keys. */
+const NAME = /^[\w .:@+-]{1,64}$/;
+const LARGEST_CELLS = 1000;
+
+/** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
+export function checkRule(input: RuleInput): Rule {
+  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
+  const { algorithm, by, layout, mode } = input;
+  if (!Object.hasOwn(OPTIONS, algorithm)) {
+    refuse(`A rule's algorithm must be one of ${Object.keys(OPTIONS).join(", ")}; got ${show(algorithm)}.`);
+  }
+  const known = [...COMMON, ...OPTIONS[algorithm]];
+  for (const [option, value] of Object.entries(input)) {
+    if (value !== undefined && !known.includes(option)) {
+      refuse(`${algorithm} has no option ${show(option)}; it has ${known.slice(1).join(", ")}.`);
+    }
+  }
+  const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
+  const window = milliseconds(`${algorithm}'s window`, input.window);
+  if (by !== undefined) checkParts(by);
+  const name = checkName(
+    "A rule's name",
+    input.name ?? [shortest(window), ...(by ?? [])].join(" ").slice(0, 64),
+  );
+  const common = { algorithm, name, limit, window, ...(by && { by }) };
+  switch (algorithm) {
+    case "slidingLog":
+      return { ...common, layout: oneOf("layout", layout ?? "compact", ["compact", "zset"]) };
+    case "slidingCells":
+      return {
+        ...common,
+        cells: Math.min(
+          window,
+          wholeNumber("INVALID_RULE", "slidingCells' cells", input.cells ?? 60, 1, LARGEST_CELLS),
+        ),
+        mode: oneOf("mode", mode ?? "strict", ["strict", "weighted"]),
+      };
+    case "tokenBucket":
+    case "leakyBucket": {
+      const burst = wholeNumber(
+        "INVALID_RULE",
+        `${algorithm}'s burst`,
+        input.burst ?? (algorithm === "tokenBucket" ? limit : 1),
+        1,
+      );
+      if (burst * window > Number.MAX_SAFE_INTEGER) {
+        refuse(
+          `${algorithm} of burst ${burst} over ${shortest(window)} is too large to count exactly; use slidingCells.`,
+        );
+      }
+      return { ...common, burst };
+    }
+    default:
+      return common;
+  }
+}
+
+/** The most a single call can ever cost under this rule. */
+export function capacity(rule: Rule): number {
+  return rule.burst ?? rule.limit;
+}
+
+/** Names appear in HTTP headers, metrics and Redis keys, so they are short and plain. */
+export function checkName(what: string, name: unknown): string {
+  if (typeof name === "string" && NAME.test(name)) return name;
+  throw new SluiceError(
+    "INVALID_RULE",
+    `${what} must be 1 to 64 letters, digits, spaces or any of _ . : @ + -; got ${show(name)}.`,
+  );
+}
+
+function checkParts(by: unknown): void {
+  const isList = Array.isArray(by) && by.length > 0 && new Set(by).size === by.length;
+  if (!isList || !by.every((part) => typeof part === "string" && NAME.test(part))) {
+    refuse(`A rule's by must list the names of key parts, such as ["user"], each once; got ${show(by)}.`);
+  }
+}
+
+function oneOf<T extends string>(what: string, value: T, allowed: readonly T[]): T {
+  if (allowed.includes(value)) return value;
+  return refuse(`A rule's ${what} must be ${allowed.map(show).join(" or ")}; got ${show(value)}.`);
+}
+
+function refuse(message: string): never {
+  throw new SluiceError("INVALID_RULE", message);
+}

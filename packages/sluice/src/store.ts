@@ -1,0 +1,52 @@
+import type { RuleDecision, RuleStatus } from "./decision.js";
+import type { Rule } from "./rule.js";
+
+/** A value now, or later: local stores answer at once, remote ones by a promise. */
+export type MaybePromise<T> = T | Promise<T>;
+
+/** A rule with the place its counts live at, unique to limiter, rule, algorithm and window. */
+export interface StoredRule extends Rule {
+  readonly path: string;
+}
+
+/** One rule applied to one key. All the charges of one call are decided together. */
+export interface Charge {
+  readonly rule: StoredRule;
+  readonly key: string;
+  readonly cost: number;
+}
+
+/** A difference to a cost that was charged at `at`; negative gives back. */
+export interface Settlement extends Charge {
+  readonly at: number;
+}
+
+/** How much was counted in a period, and how finely the algorithm can tell. */
+export interface Count {
+  readonly count: number;
+  /** The period really covered, both ends included: what was asked, widened to the resolution and cut to what is kept. */
+  readonly from: number;
+  readonly to: number;
+  readonly resolutionMs: number;
+}
+
+/**
+ * Makes the rules' arithmetic atomic and keeps their state. The charges of one call differ in
+ * rule or key. Write one by following CONTRIBUTING.md and running `conformance` of "sluice/testing".
+ */
+export interface Store {
+  /** True when no method answers by a promise, so that `tryAcquireSync` works. */
+  readonly sync: boolean;
+  /** Checks every charge; when all fit and `commit` is set, charges all of them. One atomic step. */
+  decide(charges: readonly Charge[], commit: boolean): MaybePromise<readonly RuleDecision[]>;
+  /** Charges differences without asking, each at its own time, where that time still counts. */
+  settle(settlements: readonly Settlement[]): MaybePromise<void>;
+  /** What each rule holds for its key; costs are ignored. */
+  status(charges: readonly Charge[]): MaybePromise<readonly RuleStatus[]>;
+  /** What was counted from `from` to `to`, both included, or undefined where the algorithm keeps no history. */
+  count(charge: Charge, from: number, to: number): MaybePromise<Count | undefined>;
+  /** Forgets what was counted; costs are ignored. */
+  reset(charges: readonly Charge[]): MaybePromise<void>;
+  /** Frees what the store itself opened. */
+  close(): MaybePromise<void>;
+}

@@ -1,0 +1,152 @@
+import type { RuleDecision, RuleStatus } from "../decision.js";
+import { SluiceError, show, wholeNumber } from "../errors.js";
+import type { Charge, Count, Settlement, Store, StoredRule } from "../store.js";
+import { Meter, Table } from "./table.js";
+
+export interface MemoryStoreOptions {
+  /**
+   * How many keys each rule keeps: 1,000,000 unless told. At the cap a new key takes the place of
+   * an expired one or, where none is found, of one that has used the least of its limit.
+   */
+  readonly maxKeys?: number;
+  /** Milliseconds since the epoch, in whole numbers. By default a clock that never steps. */
+  readonly clock?: () => number;
+}
+
+/** V8 cannot hold many more entries in one Map. */
+const MOST_KEYS = 10_000_000;
+
+/**
+ * Keeps all state in this process and answers at once. Exact and atomic, since nothing interrupts
+ * it; no timers: each new key pays for looking at two old ones.
+ */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  const { clock = steadyClock, maxKeys = 1_000_000 } = options;
+  wholeNumber("INVALID_OPTION", "maxKeys", maxKeys, 1, MOST_KEYS);
+  if (typeof clock !== "function") {
+    throw new SluiceError(
+      "INVALID_OPTION",
+      `clock must be a function that returns milliseconds; got ${show(clock)}.`,
+    );
+  }
+  return new MemoryStore(clock, maxKeys);
+}
+
+const startedAt = performance.timeOrigin;
+
+/** Wall-clock time at the start, monotonic from there: changes of the system's clock do not show. */
+function steadyClock(): number {
+  return Math.floor(startedAt + performance.now());
+}
+
+type Mutable<T> = { -readonly [P in keyof T]: T[P] };
+
+class MemoryStore implements Store {
+  readonly sync = true;
+  readonly #clock: () => number;
+  readonly #maxKeys: number;
+  readonly #tables = new Map<string, Table>();
+  readonly #meters = new WeakMap<StoredRule, Meter>();
+  /** The meter asked for last: most limiters have one rule. */
+  #lastRule: StoredRule | undefined;
+  #lastMeter: Meter | undefined;
+
+  constructor(clock: () => number, maxKeys: number) {
+    this.#clock = clock;
+    this.#maxKeys = maxKeys;
+  }
+
+  decide(charges: readonly Charge[], commit: boolean): readonly RuleDecision[] {
+    const now = this.#clock();
+    const decisions: Mutable<RuleDecision>[] = [];
+    let firstSlot = 0;
+    let fits = true;
+    for (let c = 0; c < charges.length; c++) {
+      const { rule, key, cost } = charges[c];
+      const meter = this.#meter(rule);
+      const slot = meter.table.find(key);
+      const at = meter.timeFor(slot, now);
+      const wait = meter.check(slot, at, cost);
+      if (wait > 0) fits = false;
+      if (c === 0) firstSlot = slot;
+      decisions.push({
+        rule: rule.name,
+        allowed: wait === 0,
+        limit: rule.limit,
+        remaining: 0,
+        retryAfterMs: wait === 0 ? 0 : wait + at - now,
+        resetAfterMs: 0,
+        at,
+      });
+    }
+    for (let c = 0; c < charges.length; c++) {
+      const { rule, key, cost } = charges[c];
+      const decision = decisions[c];
+      const meter = this.#meter(rule);
+      // Charging one key may evict another, so only the first slot is sure to be the key's still.
+      let slot = c === 0 ? firstSlot : meter.table.find(key);
+      if (fits && commit) slot = meter.charge(slot, key, decision.at, decision.at, cost);
+      decision.remaining = meter.remaining(slot, decision.at);
+      decision.resetAfterMs = Math.max(0, meter.expiresAt(slot) - now);
+    }
+    return decisions;
+  }
+
+  settle(settlements: readonly Settlement[]): void {
+    const now = this.#clock();
+    for (const { rule, key, cost, at } of settlements) {
+      const meter = this.#meter(rule);
+      const slot = meter.table.find(key);
+      meter.charge(slot, key, meter.timeFor(slot, now), at, cost);
+    }
+  }
+
+  status(charges: readonly Charge[]): readonly RuleStatus[] {
+    const now = this.#clock();
+    return charges.map(({ rule, key }) => {
+      const meter = this.#meter(rule);
+      const slot = meter.table.find(key);
+      const at = meter.timeFor(slot, now);
+      return {
+        rule: rule.name,
+        limit: rule.limit,
+        remaining: meter.remaining(slot, at),
+        resetAfterMs: Math.max(0, meter.expiresAt(slot) - now),
+        ...meter.held(slot, at),
+      };
+    });
+  }
+
+  count({ rule, key }: Charge, from: number, to: number): Count | undefined {
+    const meter = this.#meter(rule);
+    const slot = meter.table.find(key);
+    return meter.count(slot, meter.timeFor(slot, this.#clock()), from, to);
+  }
+
+  reset(charges: readonly Charge[]): void {
+    for (const { rule, key } of charges) {
+      const meter = this.#meter(rule);
+      meter.table.delete(key, meter);
+    }
+  }
+
+  close(): void {
+    this.#tables.clear();
+  }
+
+  #meter(rule: StoredRule): Meter {
+    if (rule === this.#lastRule) return this.#lastMeter as Meter;
+    const meter = this.#meters.get(rule) ?? this.#open(rule);
+    this.#lastRule = rule;
+    this.#lastMeter = meter;
+    return meter;
+  }
+
+  #open(rule: StoredRule): Meter {
+    const table = this.#tables.get(rule.path) ?? new Table(this.#maxKeys);
+    this.#tables.set(rule.path, table);
+    const meter = new Meter(rule, table);
+    this.#meters.set(rule, meter);
+    return meter;
+  }
+}

@@ -1,0 +1,153 @@
+import type { Algorithm, Held } from "../algorithms/algorithm.js";
+import { algorithms } from "../algorithms/index.js";
+import type { Count, StoredRule } from "../store.js";
+
+/** A key's place in its table. */
+type Slot = number;
+
+/** The slot of every key that is not there: its state stays empty. */
+const NOBODY: Slot = 0;
+const PAGE_BITS = 7;
+const PAGE_MASK = 2 ** PAGE_BITS - 1;
+/** How many old keys a new one looks at: always, and at the cap. */
+const CLEANED_PER_KEY = 2;
+const SAMPLED_PER_EVICTION = 16;
+
+/** The states of all the keys of one path. Rules that differ in their limit alone share it. */
+export class Table {
+  readonly pages: unknown[] = [];
+  readonly #slots = new Map<string, Slot>();
+  readonly #free: Slot[] = [];
+  readonly #maxKeys: number;
+  #unused: Slot = NOBODY + 1;
+  /** Goes round all keys, oldest first, and starts again. */
+  #hand = this.#slots.entries();
+  /** The key that came last when the table was full. */
+  #newcomer = "";
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys;
+  }
+
+  find(key: string): Slot {
+    return this.#slots.get(key) ?? NOBODY;
+  }
+
+  add(key: string, meter: Meter, now: number): Slot {
+    for (let n = 0; n < CLEANED_PER_KEY; n++) {
+      const old = this.#turnHand();
+      if (old !== undefined && meter.expiresAt(old[1]) <= now) this.delete(old[0], meter);
+    }
+    if (this.#slots.size >= this.#maxKeys) {
+      this.#evict(meter, now);
+      this.#newcomer = key;
+    }
+    const slot = this.#free.pop() ?? this.#unused++;
+    if (slot >>> PAGE_BITS === this.pages.length) this.pages.push(meter.newPage(PAGE_MASK + 1));
+    this.#slots.set(key, slot);
+    return slot;
+  }
+
+  delete(key: string, meter: Meter): void {
+    const slot = this.find(key);
+    if (slot === NOBODY) return;
+    meter.clear(slot);
+    this.#slots.delete(key);
+    this.#free.push(slot);
+  }
+
+  /**
+   * Drops an expired key or, among those looked at, the one that has used the least of its limit.
+   * The last newcomer is always looked at, so a flood of new keys drops its own and never one
+   * that is near its limit; among equals the oldest goes.
+   */
+  #evict(meter: Meter, now: number): void {
+    let victim = "";
+    let most = -1;
+    for (let n = 0; n < SAMPLED_PER_EVICTION; n++) {
+      const old = this.#turnHand();
+      if (old === undefined) break;
+      const left = meter.expiresAt(old[1]) <= now ? Infinity : meter.remaining(old[1], now);
+      if (left > most) [victim, most] = [old[0], left];
+      if (left === Infinity) break;
+    }
+    const newcomer = this.find(this.#newcomer);
+    if (newcomer !== NOBODY && meter.remaining(newcomer, now) > most) victim = this.#newcomer;
+    this.delete(victim, meter);
+  }
+
+  #turnHand(): [string, Slot] | undefined {
+    let step = this.#hand.next();
+    if (step.done) {
+      this.#hand = this.#slots.entries();
+      step = this.#hand.next();
+    }
+    return step.done ? undefined : step.value;
+  }
+}
+
+/** One rule's arithmetic over the table of its keys. */
+export class Meter {
+  readonly table: Table;
+  readonly #algorithm: Algorithm<unknown, unknown>;
+  readonly #params: unknown;
+
+  constructor(rule: StoredRule, table: Table) {
+    this.table = table;
+    this.#algorithm = algorithms[rule.algorithm];
+    this.#params = this.#algorithm.prepare(rule);
+    if (table.pages.length === 0) table.pages.push(this.newPage(PAGE_MASK + 1));
+  }
+
+  newPage(keys: number): unknown {
+    return this.#algorithm.page(this.#params, keys);
+  }
+
+  /** The time it is for this key: never behind what it has recorded. */
+  timeFor(slot: Slot, now: number): number {
+    return Math.max(now, this.#algorithm.latest(this.#params, this.#page(slot), slot & PAGE_MASK));
+  }
+
+  check(slot: Slot, now: number, cost: number): number {
+    return this.#algorithm.check(this.#params, this.#page(slot), slot & PAGE_MASK, now, cost);
+  }
+
+  /** Charges the key, giving it a slot where it has none, and tells its slot. */
+  charge(slot: Slot, key: string, now: number, at: number, cost: number): Slot {
+    if (slot === NOBODY && cost <= 0) return slot;
+    const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
+    this.#algorithm.charge(this.#params, this.#page(own), own & PAGE_MASK, now, at, cost);
+    return own;
+  }
+
+  clear(slot: Slot): void {
+    this.#algorithm.clear(this.#params, this.#page(slot), slot & PAGE_MASK);
+  }
+
+  remaining(slot: Slot, now: number): number {
+    return this.#algorithm.remaining(this.#params, this.#page(slot), slot & PAGE_MASK, now);
+  }
+
+  expiresAt(slot: Slot): number {
+    return this.#algorithm.expiresAt(this.#params, this.#page(slot), slot & PAGE_MASK);
+  }
+
+  held(slot: Slot, now: number): Held {
+    return this.#algorithm.held(this.#params, this.#page(slot), slot & PAGE_MASK, now);
+  }
+
+  /** Undefined where the algorithm keeps no history. */
+  count(slot: Slot, now: number, from: number, to: number): Count | undefined {
+    const resolutionMs = this.#algorithm.resolutionMs(this.#params);
+    if (resolutionMs === 0) return undefined;
+    const first = Math.max(this.#algorithm.coversFrom(this.#params, now), from - (from % resolutionMs));
+    const last = Math.min(now, to - (to % resolutionMs) + resolutionMs - 1);
+    if (last < first) return { count: 0, from, to, resolutionMs };
+    const count = this.#algorithm.count(this.#params, this.#page(slot), slot & PAGE_MASK, now, first, last);
+    return { count, from: first, to: last, resolutionMs };
+  }
+
+  #page(slot: Slot): unknown {
+    return this.table.pages[slot >>> PAGE_BITS];
+  }
+}
