@@ -154,8 +154,10 @@ class RuleLimiter implements Limiter {
   #charges(key: Key, cost: number): Charge[] {
     if (this.#closed) throw new SluiceError("CLOSED", `Limiter "${this.name}" is closed; make a new one.`);
     wholeNumber("INVALID_COST", "A cost", cost, 0);
-    const charges: Charge[] = [];
-    for (const rule of this.rules) charges.push({ rule, key: keyFor(rule, key), cost });
+    const charges = new Array<Charge>(this.rules.length);
+    for (let r = 0; r < charges.length; r++) {
+      charges[r] = { rule: this.rules[r], key: keyFor(this.rules[r], key), cost };
+    }
     return charges;
   }
 }

@@ -24,12 +24,12 @@ export interface Algorithm<Params, Page> {
   clear(params: Params, page: Page, i: number): void;
   /** The newest time the state has recorded; 0 when it holds nothing. */
   latest(params: Params, page: Page, i: number): number;
-  /** How long until this cost fits, with no other traffic: 0 now, Infinity never. */
-  check(params: Params, page: Page, i: number, now: number, cost: number): number;
+  /** The largest cost that fits now; a cost of 0 always does. */
+  remaining(params: Params, page: Page, i: number, now: number): number;
+  /** For a cost above `remaining`: how long until it fits, with no other traffic; Infinity when it never does. */
+  wait(params: Params, page: Page, i: number, now: number, cost: number): number;
   /** Records a cost at time `at <= now`, unconditionally; a negative one gives back, never below zero. */
   charge(params: Params, page: Page, i: number, now: number, at: number, cost: number): void;
-  /** The largest cost that fits now. */
-  remaining(params: Params, page: Page, i: number, now: number): number;
   /** From when on the state counts nothing; 0 when it holds nothing. */
   expiresAt(params: Params, page: Page, i: number): number;
   /** What is counted now. */

@@ -25,10 +25,9 @@ export const fixedWindow: Algorithm<Rule, Float64Array> = {
     return end === 0 ? 0 : end - rule.window;
   },
 
-  check(rule, page, i, now, cost) {
-    if (cost > rule.limit) return Infinity;
-    return used(page, i, now) + cost <= rule.limit ? 0 : page[i * WIDTH + END] - now;
-  },
+  remaining: (rule, page, i, now) => Math.max(0, rule.limit - used(page, i, now)),
+
+  wait: (rule, page, i, now, cost) => (cost > rule.limit ? Infinity : page[i * WIDTH + END] - now),
 
   charge(rule, page, i, now, at, cost) {
     const end = (Math.floor(at / rule.window) + 1) * rule.window;
@@ -39,7 +38,6 @@ export const fixedWindow: Algorithm<Rule, Float64Array> = {
     page[i * WIDTH + COUNT] = after;
   },
 
-  remaining: (rule, page, i, now) => Math.max(0, rule.limit - used(page, i, now)),
   expiresAt: (_rule, page, i) => page[i * WIDTH + END],
 
   held(rule, page, i, now) {

@@ -4,7 +4,8 @@
  * Guarantee: "strict" is never over: a cell counts in full until its last millisecond has left the
  * window, so it refuses a little early and never late. "weighted" is approximate: the oldest cell
  * counts by the share of it that is still inside.
- * Cost: one number per cell and key, whatever the limit; time grows with the cells alone.
+ * Cost: one number per cell and key, whatever the limit; time O(1) while cells leave one by one,
+ * and never more than one pass over the cells.
  */
 import type { Rule } from "../rule.js";
 import type { Algorithm } from "./algorithm.js";
@@ -19,9 +20,15 @@ export interface Cells {
   readonly ring: number;
 }
 
-/** Per key: the number of the newest cell plus one (0: none), then the ring of counts. */
-const NEWEST = 0;
-const COUNTS = 1;
+/**
+ * Per key: the numbers of the first cell that is counted and of the one after the last, the total of
+ * all counts, and the ring of counts. Cells outside that range are 0 in the ring; nothing counted is
+ * a total of 0.
+ */
+const FIRST = 0;
+const END = 1;
+const TOTAL = 2;
+const COUNTS = 3;
 
 export const slidingCells: Algorithm<Cells, Float64Array> = {
   prepare(rule: Rule) {
@@ -35,44 +42,42 @@ export const slidingCells: Algorithm<Cells, Float64Array> = {
   },
 
   latest(cells, page, i) {
-    const newest = page[i * width(cells) + NEWEST];
-    return newest === 0 ? 0 : (newest - 1) * cells.cell;
+    return Math.max(0, page[i * width(cells) + END] - 1) * cells.cell;
   },
 
-  check(cells, page, i, now, cost) {
+  remaining: (cells, page, i, now) => Math.max(0, cells.limit - load(cells, page, i, now)),
+
+  wait(cells, page, i, now, cost) {
     if (cost > cells.limit) return Infinity;
-    const newest = page[i * width(cells) + NEWEST] - 1;
-    let inside = total(cells, page, i, now);
-    for (let k = oldest(cells, page, i, now); k <= newest; k++) {
-      const count = at(cells, page, i, k);
+    const start = i * width(cells);
+    let inside = page[start + TOTAL];
+    for (let k = page[start + FIRST]; k < page[start + END]; k++) {
+      const count = countOf(cells, page, start, k);
       inside -= count;
       const share = shareThatFits(cells, count, cells.limit - cost - inside);
-      if (share >= 0) return Math.max(0, leaves(cells, k) - share - now);
+      if (share >= 0) return leaves(cells, k) - share - now;
     }
-    return 0;
+    return Infinity;
   },
 
   charge(cells, page, i, now, at, cost) {
     const k = Math.floor(at / cells.cell);
     const start = i * width(cells);
-    const newest = page[start + NEWEST] - 1;
-    if (share(cells, k, now) === 0 || (k > newest && cost <= 0)) return;
-    if (k > newest) {
-      for (let gone = Math.max(newest + 1, k - cells.ring + 1); gone <= k; gone++) {
-        page[start + COUNTS + (gone % cells.ring)] = 0;
-      }
-      page[start + NEWEST] = k + 1;
-    }
-    const slot = start + COUNTS + (k % cells.ring);
-    page[slot] = Math.max(0, page[slot] + cost);
+    dropLeft(cells, page, start, now);
+    const before = page[start + TOTAL] === 0 ? 0 : countOf(cells, page, start, k);
+    const after = Math.max(0, before + cost);
+    if (k < firstInside(cells, now) || after === before) return;
+    page[start + FIRST] = page[start + TOTAL] === 0 ? k : Math.min(page[start + FIRST], k);
+    page[start + END] = Math.max(page[start + END], k + 1);
+    page[start + TOTAL] += after - before;
+    page[start + COUNTS + (k % cells.ring)] = after;
+    if (page[start + TOTAL] === 0) page[start + FIRST] = page[start + END] = 0;
   },
 
-  remaining: (cells, page, i, now) => Math.max(0, cells.limit - load(cells, page, i, now)),
-
   expiresAt(cells, page, i) {
-    const newest = page[i * width(cells) + NEWEST] - 1;
-    for (let k = newest; k >= Math.max(0, newest - cells.ring + 1); k--) {
-      if (at(cells, page, i, k) > 0) return leaves(cells, k);
+    const start = i * width(cells);
+    for (let k = page[start + END] - 1; k >= page[start + FIRST]; k--) {
+      if (countOf(cells, page, start, k) > 0) return leaves(cells, k);
     }
     return 0;
   },
@@ -80,33 +85,34 @@ export const slidingCells: Algorithm<Cells, Float64Array> = {
   held(cells, page, i, now) {
     let oldestAt: number | undefined;
     let newestAt: number | undefined;
-    const newest = page[i * width(cells) + NEWEST] - 1;
-    for (let k = oldest(cells, page, i, now); k <= newest; k++) {
-      if (at(cells, page, i, k) === 0) continue;
+    const start = i * width(cells);
+    for (let k = Math.max(page[start + FIRST], firstInside(cells, now)); k < page[start + END]; k++) {
+      if (countOf(cells, page, start, k) === 0) continue;
       newestAt = k * cells.cell;
       oldestAt ??= newestAt;
     }
     return { count: load(cells, page, i, now), oldestAt, newestAt };
   },
 
-  count(cells, page, i, now, from, to) {
+  count(cells, page, i, _now, from, to) {
     let count = 0;
-    const newest = page[i * width(cells) + NEWEST] - 1;
-    const last = Math.min(newest, Math.floor(to / cells.cell));
-    const first = Math.max(oldest(cells, page, i, now), Math.floor(from / cells.cell));
-    for (let k = first; k <= last; k++) count += at(cells, page, i, k);
+    const start = i * width(cells);
+    const end = Math.min(page[start + END], Math.floor(to / cells.cell) + 1);
+    for (let k = Math.max(page[start + FIRST], Math.floor(from / cells.cell)); k < end; k++) {
+      count += countOf(cells, page, start, k);
+    }
     return count;
   },
   resolutionMs: (cells) => cells.cell,
-  coversFrom: (cells, now) => Math.max(0, Math.floor((now - cells.window + 1) / cells.cell)) * cells.cell,
+  coversFrom: (cells, now) => firstInside(cells, now) * cells.cell,
 };
 
 function width(cells: Cells): number {
   return COUNTS + cells.ring;
 }
 
-function at(cells: Cells, page: Float64Array, i: number, k: number): number {
-  return page[i * width(cells) + COUNTS + (k % cells.ring)];
+function countOf(cells: Cells, page: Float64Array, start: number, k: number): number {
+  return page[start + COUNTS + (k % cells.ring)];
 }
 
 /** When the last millisecond of cell `k` leaves the window. */
@@ -114,37 +120,39 @@ function leaves(cells: Cells, k: number): number {
   return (k + 1) * cells.cell - 1 + cells.window;
 }
 
-/** How many milliseconds of cell `k` are still in the window. */
-function share(cells: Cells, k: number, now: number): number {
-  return Math.min(cells.cell, Math.max(0, leaves(cells, k) - now));
-}
-
-/** The oldest cell that is still in the window and in the ring. */
-function oldest(cells: Cells, page: Float64Array, i: number, now: number): number {
-  const newest = page[i * width(cells) + NEWEST] - 1;
-  const first = Math.floor((now - cells.window + 1) / cells.cell);
-  return Math.max(0, first, newest - cells.ring + 1);
-}
-
-/** The counts of all cells that are in the window, each in full. */
-function total(cells: Cells, page: Float64Array, i: number, now: number): number {
-  let sum = 0;
-  const newest = page[i * width(cells) + NEWEST] - 1;
-  for (let k = oldest(cells, page, i, now); k <= newest; k++) sum += at(cells, page, i, k);
-  return sum;
+/** The oldest cell of which something is still in the window. */
+function firstInside(cells: Cells, now: number): number {
+  return Math.max(0, Math.floor((now - cells.window + 1) / cells.cell));
 }
 
 /** What is counted now, in whole units. */
 function load(cells: Cells, page: Float64Array, i: number, now: number): number {
-  const full = total(cells, page, i, now);
-  const k = oldest(cells, page, i, now);
-  if (cells.strict || k >= page[i * width(cells) + NEWEST]) return full;
-  const count = at(cells, page, i, k);
-  return full - count + Math.ceil((count * share(cells, k, now)) / cells.cell);
+  const start = i * width(cells);
+  const total = page[start + TOTAL];
+  if (total === 0) return 0;
+  const inside = firstInside(cells, now);
+  const end = Math.min(inside, page[start + END]);
+  let left = 0;
+  for (let k = page[start + FIRST]; k < end; k++) left += countOf(cells, page, start, k);
+  if (cells.strict || inside < page[start + FIRST] || inside >= page[start + END]) return total - left;
+  const count = countOf(cells, page, start, inside);
+  const share = Math.min(cells.cell, leaves(cells, inside) - now);
+  return total - left - count + Math.ceil((count * share) / cells.cell);
+}
+
+/** Forgets the cells that have left the window. */
+function dropLeft(cells: Cells, page: Float64Array, start: number, now: number): void {
+  const end = Math.min(firstInside(cells, now), page[start + END]);
+  for (let k = page[start + FIRST]; k < end; k++) {
+    const slot = start + COUNTS + (k % cells.ring);
+    page[start + TOTAL] -= page[slot];
+    page[slot] = 0;
+  }
+  page[start + FIRST] = Math.max(page[start + FIRST], end);
 }
 
 /**
- * The largest share of a cell, in milliseconds, at which its count leaves within `room`;
+ * The largest share of a cell, in milliseconds, at which its count leaves it within `room`;
  * -1 when even a cell that has left would be too much.
  */
 function shareThatFits(cells: Cells, count: number, room: number): number {

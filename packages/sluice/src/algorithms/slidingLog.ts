@@ -47,13 +47,16 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
 
   latest: (_rule, page, i) => page[i]?.newest ?? 0,
 
-  check(rule, page, i, now, cost) {
-    if (cost > rule.limit) return Infinity;
+  remaining(rule, page, i, now) {
     const log = page[i];
-    if (log === undefined) return 0;
+    return log === undefined ? rule.limit : Math.max(0, rule.limit - live(rule, log, now));
+  },
+
+  wait(rule, page, i, now, cost) {
+    const log = page[i];
+    if (log === undefined || cost > rule.limit) return Infinity;
     const gone = expired(rule, log, now);
     const over = costBetween(log, gone, log.size) + cost - rule.limit;
-    if (over <= 0) return 0;
     return rule.window - age(rule, log, entryThatFrees(log, gone, over), now);
   },
 
@@ -67,11 +70,6 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
     dropExpired(rule, log, now);
     if (cost > 0 && at >= log.newest) append(rule, log, at, cost);
     else adjust(rule, log, at, cost);
-  },
-
-  remaining(rule, page, i, now) {
-    const log = page[i];
-    return log === undefined ? rule.limit : Math.max(0, rule.limit - live(rule, log, now));
   },
 
   expiresAt(rule, page, i) {
@@ -128,17 +126,19 @@ function live(rule: LogRule, log: Log, now: number): number {
 function expired(rule: LogRule, log: Log, now: number): number {
   if (log.size === 0 || now - log.newest >= rule.window) return log.size;
   if (age(rule, log, 0, now) < rule.window) return 0;
-  let gone = 0;
+  let gone = 1;
   let step = 1;
-  while (gone + step < log.size && age(rule, log, gone + step, now) >= rule.window) {
+  while (gone + step < log.size && age(rule, log, gone + step - 1, now) >= rule.window) {
     gone += step;
     step *= 2;
   }
-  return firstWhere(
-    gone + 1,
-    Math.min(gone + step, log.size - 1),
-    (n) => age(rule, log, n, now) < rule.window,
-  );
+  let inside = Math.min(gone + step, log.size) - 1;
+  while (gone < inside) {
+    const middle = (gone + inside) >>> 1;
+    if (age(rule, log, middle, now) < rule.window) inside = middle;
+    else gone = middle + 1;
+  }
+  return gone;
 }
 
 /** The entry with whose leaving at least `over` units have left, counted from the entry `gone`. */

@@ -36,10 +36,14 @@ export const tokenBucket: Algorithm<Bucket, Float64Array> = {
 
   latest: (_bucket, page, i) => page[i * WIDTH + AT],
 
-  check(bucket, page, i, now, cost) {
+  remaining(bucket, page, i, now) {
+    return Math.max(0, Math.floor(bucket.burst - missing(bucket, page, i, now) / bucket.token));
+  },
+
+  wait(bucket, page, i, now, cost) {
     if (cost > bucket.burst) return Infinity;
     const over = missing(bucket, page, i, now) + (cost - bucket.burst) * bucket.token;
-    return over <= 0 ? 0 : Math.ceil(over / bucket.inflow);
+    return Math.ceil(over / bucket.inflow);
   },
 
   /**
@@ -56,10 +60,6 @@ export const tokenBucket: Algorithm<Bucket, Float64Array> = {
     page[i * WIDTH + MISSING] = after;
     page[i * WIDTH + AT] = after > 0 ? now : 0;
     page[i * WIDTH + SINCE] = after > 0 ? Math.min(since, at) : 0;
-  },
-
-  remaining(bucket, page, i, now) {
-    return Math.max(0, Math.floor(bucket.burst - missing(bucket, page, i, now) / bucket.token));
   },
 
   expiresAt(bucket, page, i) {

@@ -58,7 +58,7 @@ class MemoryStore implements Store {
 
   decide(charges: readonly Charge[], commit: boolean): readonly RuleDecision[] {
     const now = this.#clock();
-    const decisions: Mutable<RuleDecision>[] = [];
+    const decisions = new Array<Mutable<RuleDecision>>(charges.length);
     let firstSlot = 0;
     let fits = true;
     for (let c = 0; c < charges.length; c++) {
@@ -66,18 +66,19 @@ class MemoryStore implements Store {
       const meter = this.#meter(rule);
       const slot = meter.table.find(key);
       const at = meter.timeFor(slot, now);
-      const wait = meter.check(slot, at, cost);
-      if (wait > 0) fits = false;
+      const remaining = meter.remaining(slot, at);
+      const allowed = cost <= remaining;
+      if (!allowed) fits = false;
       if (c === 0) firstSlot = slot;
-      decisions.push({
+      decisions[c] = {
         rule: rule.name,
-        allowed: wait === 0,
+        allowed,
         limit: rule.limit,
-        remaining: 0,
-        retryAfterMs: wait === 0 ? 0 : wait + at - now,
+        remaining,
+        retryAfterMs: allowed ? 0 : meter.wait(slot, at, cost) + (at - now),
         resetAfterMs: 0,
         at,
-      });
+      };
     }
     for (let c = 0; c < charges.length; c++) {
       const { rule, key, cost } = charges[c];
@@ -85,9 +86,11 @@ class MemoryStore implements Store {
       const meter = this.#meter(rule);
       // Charging one key may evict another, so only the first slot is sure to be the key's still.
       let slot = c === 0 ? firstSlot : meter.table.find(key);
-      if (fits && commit) slot = meter.charge(slot, key, decision.at, decision.at, cost);
-      decision.remaining = meter.remaining(slot, decision.at);
-      decision.resetAfterMs = Math.max(0, meter.expiresAt(slot) - now);
+      if (fits && commit) {
+        slot = meter.charge(slot, key, decision.at, decision.at, cost);
+        decision.remaining -= cost;
+      }
+      decision.resetAfterMs = meter.resetAfter(slot, now);
     }
     return decisions;
   }
@@ -111,7 +114,7 @@ class MemoryStore implements Store {
         rule: rule.name,
         limit: rule.limit,
         remaining: meter.remaining(slot, at),
-        resetAfterMs: Math.max(0, meter.expiresAt(slot) - now),
+        resetAfterMs: meter.resetAfter(slot, now),
         ...meter.held(slot, at),
       };
     });

@@ -36,14 +36,14 @@ export class Table {
   add(key: string, meter: Meter, now: number): Slot {
     for (let n = 0; n < CLEANED_PER_KEY; n++) {
       const old = this.#turnHand();
-      if (old !== undefined && meter.expiresAt(old[1]) <= now) this.delete(old[0], meter);
+      if (old !== undefined && meter.resetAfter(old[1], now) === 0) this.delete(old[0], meter);
     }
     if (this.#slots.size >= this.#maxKeys) {
       this.#evict(meter, now);
       this.#newcomer = key;
     }
     const slot = this.#free.pop() ?? this.#unused++;
-    if (slot >>> PAGE_BITS === this.pages.length) this.pages.push(meter.newPage(PAGE_MASK + 1));
+    if (slot >>> PAGE_BITS === this.pages.length) this.pages.push(meter.newPage());
     this.#slots.set(key, slot);
     return slot;
   }
@@ -67,7 +67,7 @@ export class Table {
     for (let n = 0; n < SAMPLED_PER_EVICTION; n++) {
       const old = this.#turnHand();
       if (old === undefined) break;
-      const left = meter.expiresAt(old[1]) <= now ? Infinity : meter.remaining(old[1], now);
+      const left = meter.resetAfter(old[1], now) === 0 ? Infinity : meter.remaining(old[1], now);
       if (left > most) [victim, most] = [old[0], left];
       if (left === Infinity) break;
     }
@@ -89,65 +89,68 @@ export class Table {
 /** One rule's arithmetic over the table of its keys. */
 export class Meter {
   readonly table: Table;
-  readonly #algorithm: Algorithm<unknown, unknown>;
-  readonly #params: unknown;
+  readonly algorithm: Algorithm<unknown, unknown>;
+  readonly params: unknown;
 
   constructor(rule: StoredRule, table: Table) {
     this.table = table;
-    this.#algorithm = algorithms[rule.algorithm];
-    this.#params = this.#algorithm.prepare(rule);
-    if (table.pages.length === 0) table.pages.push(this.newPage(PAGE_MASK + 1));
+    this.algorithm = algorithms[rule.algorithm];
+    this.params = this.algorithm.prepare(rule);
+    if (table.pages.length === 0) table.pages.push(this.newPage());
   }
 
-  newPage(keys: number): unknown {
-    return this.#algorithm.page(this.#params, keys);
+  newPage(): unknown {
+    return this.algorithm.page(this.params, PAGE_MASK + 1);
+  }
+
+  page(slot: Slot): unknown {
+    return this.table.pages[slot >>> PAGE_BITS];
   }
 
   /** The time it is for this key: never behind what it has recorded. */
   timeFor(slot: Slot, now: number): number {
-    return Math.max(now, this.#algorithm.latest(this.#params, this.#page(slot), slot & PAGE_MASK));
+    const latest = this.algorithm.latest(this.params, this.page(slot), slot & PAGE_MASK);
+    return Math.max(now, latest);
   }
 
-  check(slot: Slot, now: number, cost: number): number {
-    return this.#algorithm.check(this.#params, this.#page(slot), slot & PAGE_MASK, now, cost);
+  remaining(slot: Slot, now: number): number {
+    return this.algorithm.remaining(this.params, this.page(slot), slot & PAGE_MASK, now);
+  }
+
+  wait(slot: Slot, now: number, cost: number): number {
+    return this.algorithm.wait(this.params, this.page(slot), slot & PAGE_MASK, now, cost);
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
   charge(slot: Slot, key: string, now: number, at: number, cost: number): Slot {
     if (slot === NOBODY && cost <= 0) return slot;
     const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
-    this.#algorithm.charge(this.#params, this.#page(own), own & PAGE_MASK, now, at, cost);
+    this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost);
     return own;
   }
 
   clear(slot: Slot): void {
-    this.#algorithm.clear(this.#params, this.#page(slot), slot & PAGE_MASK);
+    this.algorithm.clear(this.params, this.page(slot), slot & PAGE_MASK);
   }
 
-  remaining(slot: Slot, now: number): number {
-    return this.#algorithm.remaining(this.#params, this.#page(slot), slot & PAGE_MASK, now);
-  }
-
-  expiresAt(slot: Slot): number {
-    return this.#algorithm.expiresAt(this.#params, this.#page(slot), slot & PAGE_MASK);
+  /** How long until the key holds nothing more. */
+  resetAfter(slot: Slot, now: number): number {
+    const left = this.algorithm.expiresAt(this.params, this.page(slot), slot & PAGE_MASK) - now;
+    return Math.max(0, left);
   }
 
   held(slot: Slot, now: number): Held {
-    return this.#algorithm.held(this.#params, this.#page(slot), slot & PAGE_MASK, now);
+    return this.algorithm.held(this.params, this.page(slot), slot & PAGE_MASK, now);
   }
 
   /** Undefined where the algorithm keeps no history. */
   count(slot: Slot, now: number, from: number, to: number): Count | undefined {
-    const resolutionMs = this.#algorithm.resolutionMs(this.#params);
+    const resolutionMs = this.algorithm.resolutionMs(this.params);
     if (resolutionMs === 0) return undefined;
-    const first = Math.max(this.#algorithm.coversFrom(this.#params, now), from - (from % resolutionMs));
+    const first = Math.max(this.algorithm.coversFrom(this.params, now), from - (from % resolutionMs));
     const last = Math.min(now, to - (to % resolutionMs) + resolutionMs - 1);
     if (last < first) return { count: 0, from, to, resolutionMs };
-    const count = this.#algorithm.count(this.#params, this.#page(slot), slot & PAGE_MASK, now, first, last);
+    const count = this.algorithm.count(this.params, this.page(slot), slot & PAGE_MASK, now, first, last);
     return { count, from: first, to: last, resolutionMs };
-  }
-
-  #page(slot: Slot): unknown {
-    return this.table.pages[slot >>> PAGE_BITS];
   }
 }
