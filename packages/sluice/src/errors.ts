@@ -10,7 +10,8 @@ export type SluiceErrorCode =
   | "NEVER_FITS"
   | "TIMEOUT"
   | "QUEUE_FULL"
-  | "CLOSED";
+  | "CLOSED"
+  | "STORE_FAILED";
 
 /**
  * The one error class: misuse and broken I/O, never a denial.

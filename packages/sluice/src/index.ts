@@ -3,7 +3,13 @@ export type { Decision, RuleDecision, RuleStatus } from "./decision.js";
 export type { Duration } from "./duration.js";
 export { SluiceError, type SluiceErrorCode } from "./errors.js";
 export type { Key } from "./key.js";
-export { createLimiter, type Limiter, type LimiterOptions } from "./limiter.js";
+export {
+  createLimiter,
+  type Limiter,
+  type LimiterOptions,
+  type Period,
+  type RequestOptions,
+} from "./limiter.js";
 export type { Reservation } from "./reservation.js";
 export {
   type BucketOptions,
@@ -19,6 +25,6 @@ export {
   slidingLog,
   tokenBucket,
 } from "./rule.js";
-export type { Charge, Count, MaybePromise, Settlement, Store, StoredRule } from "./store.js";
+export type { Charge, Count, Entry, MaybePromise, Settlement, Store, StoredRule } from "./store.js";
 export { type MemoryStoreOptions, memoryStore } from "./stores/memory.js";
 export type { AcquireOptions } from "./waiting.js";

@@ -24,17 +24,32 @@ export function keyFor(rule: Rule, key: Key): string {
     refuse(`A key must be a string or an object of parts, such as { user: "42" }; got ${show(key)}.`);
   }
   const names = rule.by ?? Object.keys(key).sort();
-  return bounded(names.map((name) => `${escapePart(name)}=${escapePart(part(rule, key, name))}`).join("&"));
+  return bounded(
+    names
+      .map((name) => `${escapePart(name)}=${escapePart(part(`Rule "${rule.name}" counts`, key, name))}`)
+      .join("&"),
+  );
 }
 
-function part(rule: Rule, key: Readonly<Record<string, string | number>>, name: string): string {
+function part(who: string, key: Readonly<Record<string, string | number>>, name: string): string {
   const value = Object.hasOwn(key, name) ? key[name] : undefined;
   if ((typeof value === "string" && value !== "") || (typeof value === "number" && Number.isFinite(value))) {
     return String(value);
   }
   return refuse(
-    `Rule "${rule.name}" counts by ${show(name)}, so that part of the key must be a non-empty string or a number; got ${show(value)}.`,
+    `${who} by ${show(name)}, so that part of the key must be a non-empty string or a number; got ${show(value)}.`,
   );
+}
+
+/** What keeps the counts of a record key together: the value of one part, or else the limiter. */
+export function partitionOf(
+  limiter: string,
+  key: Readonly<Record<string, string | number>>,
+  name: string | undefined,
+): string {
+  return name === undefined
+    ? limiter
+    : `${limiter}/${part(`Limiter "${limiter}" is partitioned`, key, name)}`;
 }
 
 /** Escapes what joins parts, so that different parts never give the same text. */

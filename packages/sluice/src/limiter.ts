@@ -1,9 +1,9 @@
 import { combine, type Decision, type RuleDecision, type RuleStatus } from "./decision.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
-import { type Key, keyFor } from "./key.js";
+import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
 import { capacity, checkName, checkRule, type Rule, type RuleInput } from "./rule.js";
-import type { Charge, Count, Store, StoredRule } from "./store.js";
+import type { Charge, Count, Entry, Store, StoredRule } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
 import { type AcquireOptions, WaitingLines } from "./waiting.js";
 
@@ -14,15 +14,31 @@ export interface LimiterOptions {
   readonly store?: Store;
   /** Limiters of one name on one store share their counts. */
   readonly name?: string;
+  /**
+   * Which part of record keys keeps a decision's counts together in Redis Cluster: `"org"` spreads them
+   * by org. By default all record keys of the limiter are kept on one node; string keys always spread.
+   */
+  readonly partition?: string;
   /** How many calls of `acquire` may wait at a time, over all keys: 10,000 unless told. */
   readonly maxWaiting?: number;
+}
+
+/** Milliseconds since the epoch, both ends included. */
+export interface Period {
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** Names a request where a rule's log keeps names (`layout: "zset"`). */
+export interface RequestOptions {
+  readonly id?: string;
 }
 
 export interface Limiter {
   readonly name: string;
   readonly rules: readonly Rule[];
   /** Decides at once: charges all rules, or none when one denies. */
-  tryAcquire(key: Key, cost?: number): Promise<Decision>;
+  tryAcquire(key: Key, cost?: number, options?: RequestOptions): Promise<Decision>;
   /** The same without a promise, where the store is local; throws `NOT_SYNC` elsewhere, charging nothing. */
   tryAcquireSync(key: Key, cost?: number): Decision;
   /**
@@ -33,11 +49,13 @@ export interface Limiter {
   /** What `tryAcquire` would answer, charging nothing. */
   peek(key: Key, cost?: number): Promise<Decision>;
   /** Takes a cost now that is settled later, when the real one is known. */
-  reserve(key: Key, cost: number): Promise<Reservation>;
+  reserve(key: Key, cost: number, options?: RequestOptions): Promise<Reservation>;
   /** What each rule holds for the key. */
   status(key: Key): Promise<readonly RuleStatus[]>;
   /** What was counted in a period, both ends included, by the rule that tells it best. */
-  count(key: Key, period?: { readonly from?: number; readonly to?: number }): Promise<Count>;
+  count(key: Key, period?: Period): Promise<Count>;
+  /** The newest requests of a period, oldest first: who and when, for rules with `layout: "zset"` on Redis. */
+  entries(key: Key, period?: Period & { readonly most?: number }): Promise<readonly Entry[]>;
   /** Forgets the key. */
   reset(key: Key): Promise<void>;
   /** Rejects those who wait, refuses further calls, and closes the store if the limiter made it. */
@@ -55,6 +73,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
   return new RuleLimiter(options);
 }
 
+const MOST_ENTRIES = 10_000;
+const LONGEST_ID = 256;
+
 /** The paths that unnamed limiters use, by store: two of them must not share counts unawares. */
 const unnamedPaths = new WeakMap<Store, Set<string>>();
 
@@ -64,6 +85,9 @@ class RuleLimiter implements Limiter {
   readonly #store: Store;
   readonly #ownsStore: boolean;
   readonly #lines: WaitingLines;
+  readonly #partition: string | undefined;
+  /** Whether some rule keeps each request by name. */
+  readonly #named: boolean;
   #closed = false;
 
   constructor(options: LimiterOptions) {
@@ -72,12 +96,14 @@ class RuleLimiter implements Limiter {
     this.rules = storedRules(this.name, options.rules);
     this.#store = store;
     this.#ownsStore = options.store === undefined;
+    this.#partition = options.partition;
+    this.#named = this.rules.some((rule) => rule.layout === "zset");
     this.#lines = new WaitingLines(store, wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0));
     if (options.name === undefined) claimUnnamed(store, this.rules);
   }
 
-  async tryAcquire(key: Key, cost = 1): Promise<Decision> {
-    return combine(await this.#store.decide(this.#charges(key, cost), true));
+  async tryAcquire(key: Key, cost = 1, options?: RequestOptions): Promise<Decision> {
+    return combine(await this.#store.decide(this.#charges(key, cost, options), true));
   }
 
   tryAcquireSync(key: Key, cost = 1): Decision {
@@ -108,8 +134,8 @@ class RuleLimiter implements Limiter {
     return combine(await this.#store.decide(this.#charges(key, cost), false));
   }
 
-  async reserve(key: Key, cost: number): Promise<Reservation> {
-    const charges = this.#charges(key, cost);
+  async reserve(key: Key, cost: number, options?: RequestOptions): Promise<Reservation> {
+    const charges = this.#charges(key, cost, options);
     const decision = combine(await this.#store.decide(charges, true));
     return new Reservation(decision, cost, async (difference) => {
       const at = decision.rules.map((rule) => rule.at);
@@ -124,9 +150,8 @@ class RuleLimiter implements Limiter {
     return this.#store.status(this.#charges(key, 0));
   }
 
-  async count(key: Key, period: { readonly from?: number; readonly to?: number } = {}): Promise<Count> {
-    const from = wholeNumber("INVALID_OPTION", "count's from", period.from ?? 0, 0);
-    const to = wholeNumber("INVALID_OPTION", "count's to", period.to ?? Number.MAX_SAFE_INTEGER, from);
+  async count(key: Key, period: Period = {}): Promise<Count> {
+    const { from, to } = checkPeriod(period);
     const counts = await Promise.all(
       this.#charges(key, 0).map((charge) => this.#store.count(charge, from, to)),
     );
@@ -136,6 +161,19 @@ class RuleLimiter implements Limiter {
       "NOT_COUNTED",
       `Limiter "${this.name}" has only buckets, which keep no history; add a slidingLog or slidingCells rule to count.`,
     );
+  }
+
+  async entries(key: Key, period: Period & { readonly most?: number } = {}): Promise<readonly Entry[]> {
+    const { from, to } = checkPeriod(period);
+    const most = wholeNumber("INVALID_OPTION", "most", period.most ?? 1000, 1, MOST_ENTRIES);
+    const charge = this.#charges(key, 0).find(({ rule }) => rule.layout === "zset");
+    if (charge === undefined || this.#store.entries === undefined) {
+      throw new SluiceError(
+        "NOT_COUNTED",
+        `Limiter "${this.name}" does not keep each request; use slidingLog({ ..., layout: "zset" }) on a redisStore.`,
+      );
+    }
+    return this.#store.entries(charge, from, to, most);
   }
 
   async reset(key: Key): Promise<void> {
@@ -151,15 +189,30 @@ class RuleLimiter implements Limiter {
   }
 
   /** Every call becomes a list of charges, one per rule, each under its own key. */
-  #charges(key: Key, cost: number): Charge[] {
+  #charges(key: Key, cost: number, options?: RequestOptions): Charge[] {
     if (this.#closed) throw new SluiceError("CLOSED", `Limiter "${this.name}" is closed; make a new one.`);
     wholeNumber("INVALID_COST", "A cost", cost, 0);
+    const partition = typeof key === "string" ? key : partitionOf(this.name, key, this.#partition);
+    const id = this.#named ? uniqueId(options?.id) : undefined;
     const charges = new Array<Charge>(this.rules.length);
     for (let r = 0; r < charges.length; r++) {
-      charges[r] = { rule: this.rules[r], key: keyFor(this.rules[r], key), cost };
+      const rule = this.rules[r];
+      const charge = { rule, key: keyFor(rule, key), cost, partition };
+      charges[r] = id === undefined ? charge : { ...charge, id };
     }
     return charges;
   }
+}
+
+/** Unique among all processes, with the caller's own name for the request behind it. */
+function uniqueId(name: unknown = ""): string {
+  if (typeof name !== "string" || name.length > LONGEST_ID) {
+    throw new SluiceError(
+      "INVALID_OPTION",
+      `An id must be a string of at most ${LONGEST_ID} characters; got ${show(name)}.`,
+    );
+  }
+  return `${crypto.randomUUID()}:${name}`;
 }
 
 function storedRules(limiter: string, input: RuleInput | readonly RuleInput[]): readonly StoredRule[] {
@@ -202,6 +255,12 @@ function lineOf(charges: readonly Charge[]): string {
   return charges.length === 1
     ? (charges[0] as Charge).key
     : JSON.stringify(charges.map((charge) => charge.key));
+}
+
+function checkPeriod({ from = 0, to = Number.MAX_SAFE_INTEGER }: Period): Required<Period> {
+  wholeNumber("INVALID_OPTION", "A period's from", from, 0);
+  wholeNumber("INVALID_OPTION", "A period's to", to, from);
+  return { from, to };
 }
 
 /** The rule that reaches back furthest, and among those the finest. */

@@ -14,6 +14,10 @@ export interface Charge {
   readonly rule: StoredRule;
   readonly key: string;
   readonly cost: number;
+  /** The same for all charges of one call: a store spread over nodes keeps these together. */
+  readonly partition: string;
+  /** Names the request where the rule's log keeps names; unique, and the same when it is settled. */
+  readonly id?: string;
 }
 
 /** A difference to a cost that was charged at `at`; negative gives back. */
@@ -28,6 +32,13 @@ export interface Count {
   readonly from: number;
   readonly to: number;
   readonly resolutionMs: number;
+}
+
+/** One request of a log that keeps them by name. */
+export interface Entry {
+  readonly at: number;
+  readonly id: string;
+  readonly cost: number;
 }
 
 /**
@@ -45,6 +56,8 @@ export interface Store {
   status(charges: readonly Charge[]): MaybePromise<readonly RuleStatus[]>;
   /** What was counted from `from` to `to`, both included, or undefined where the algorithm keeps no history. */
   count(charge: Charge, from: number, to: number): MaybePromise<Count | undefined>;
+  /** The newest requests from `from` to `to`, oldest first, where the rule's log keeps them by name. */
+  entries?(charge: Charge, from: number, to: number, most: number): MaybePromise<readonly Entry[]>;
   /** Forgets what was counted; costs are ignored. */
   reset(charges: readonly Charge[]): MaybePromise<void>;
   /** Frees what the store itself opened. */

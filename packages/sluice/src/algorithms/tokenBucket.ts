@@ -10,7 +10,7 @@
 import { capacity, type Rule } from "../rule.js";
 import type { Algorithm } from "./algorithm.js";
 
-interface Bucket {
+export interface Bucket {
   /** Units that flow in per millisecond. */
   readonly inflow: number;
   /** Units that make one token. */
