@@ -1,0 +1,4 @@
+/** Time that a test sets. */
+export interface VirtualClock {
+  now: number;
+}
