@@ -2,13 +2,12 @@ import assert from "node:assert/strict";
 import type { Decision } from "../decision.js";
 import { SluiceError } from "../errors.js";
 import type { Key } from "../key.js";
-import { createLimiter, type Limiter } from "../limiter.js";
+import type { Limiter } from "../limiter.js";
 import type { Reservation } from "../reservation.js";
 import { capacity } from "../rule.js";
-import type { Store } from "../store.js";
 import { Model } from "./model.js";
 import { Digits, type Scenario } from "./scenario.js";
-import type { VirtualClock } from "./virtualClock.js";
+import type { VirtualClock, World } from "./world.js";
 
 type Verb = "tryAcquire" | "reserve" | "settle" | "peek" | "status" | "count" | "step back" | "reset";
 
@@ -35,7 +34,7 @@ const MOST_RESERVATIONS = 6;
  */
 export class Trace {
   readonly #clock: VirtualClock;
-  readonly #store: Store;
+  readonly #isSync: boolean;
   readonly #limiter: Limiter;
   readonly #model: Model;
   readonly #keys: readonly Key[];
@@ -52,12 +51,12 @@ export class Trace {
   /** How many decisions were compared. */
   decisions = 0;
 
-  constructor(store: Store, clock: VirtualClock, scenario: Scenario) {
+  constructor(world: World, scenario: Scenario) {
     const { rules, keys, startAt } = scenario;
-    this.#clock = clock;
-    this.#store = store;
+    this.#clock = world.clock;
+    this.#isSync = world.store.sync;
     this.#keys = keys;
-    this.#limiter = createLimiter({ name: "trace", store, rules });
+    this.#limiter = world.limiter(rules);
     const windows = rules.map((rule) => rule.window);
     this.#window = Math.min(...windows);
     this.#cell = Math.ceil(rules[0].window / (rules[0].cells ?? 1));
@@ -65,7 +64,7 @@ export class Trace {
     this.#lookBackMs = Math.max(...windows);
     this.#model = new Model(rules, this.#lookBackMs);
     this.#steps.push(["rules", ...rules.map((rule) => JSON.stringify(rule))]);
-    clock.now = startAt;
+    world.clock.now = startAt;
   }
 
   async play(codes: readonly number[]): Promise<void> {
@@ -75,7 +74,7 @@ export class Trace {
         const verb = digits.of(VERBS);
         const key = digits.of(this.#keys);
         this.#clock.now += this.#gap(digits);
-        if (verb === "tryAcquire" && this.#store.sync) this.#tryAcquireSync(key, this.#cost(digits));
+        if (verb === "tryAcquire" && this.#isSync) this.#tryAcquireSync(key, this.#cost(digits));
         else await this.#step(verb, key, digits);
       }
     } catch (error) {

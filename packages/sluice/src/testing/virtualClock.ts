@@ -1,4 +1,0 @@
-/** Time that a test sets. */
-export interface VirtualClock {
-  now: number;
-}
