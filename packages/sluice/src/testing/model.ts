@@ -43,7 +43,10 @@ export class Model {
   settle(clock: number, key: Key, taken: Decision, difference: number): void {
     this.#rules.forEach((rule, r) => {
       const oracle = this.#oracle(rule, key);
-      oracle.charge(Math.max(clock, oracle.newest), taken.rules[r].at, difference);
+      const now = Math.max(clock, oracle.newest);
+      const { at } = taken.rules[r];
+      // A time that has not come is that of a reservation forgotten by a reset, before the clock stepped back.
+      if (at <= now) oracle.charge(now, at, difference);
     });
   }
 
