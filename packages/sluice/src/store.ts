@@ -50,7 +50,7 @@ export interface Store {
   readonly sync: boolean;
   /** Checks every charge; when all fit and `commit` is set, charges all of them. One atomic step. */
   decide(charges: readonly Charge[], commit: boolean): MaybePromise<readonly RuleDecision[]>;
-  /** Charges differences without asking, each at its own time, where that time still counts. */
+  /** Charges differences without asking, each at its own time, where that time has come and still counts. */
   settle(settlements: readonly Settlement[]): MaybePromise<void>;
   /** What each rule holds for its key; costs are ignored. */
   status(charges: readonly Charge[]): MaybePromise<readonly RuleStatus[]>;

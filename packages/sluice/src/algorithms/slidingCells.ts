@@ -72,6 +72,7 @@ export const slidingCells: Algorithm<Cells, Float64Array> = {
     page[start + TOTAL] += after - before;
     page[start + COUNTS + (k % cells.ring)] = after;
     if (page[start + TOTAL] === 0) page[start + FIRST] = page[start + END] = 0;
+    else while (countOf(cells, page, start, page[start + END] - 1) === 0) page[start + END]--;
   },
 
   expiresAt(cells, page, i) {

@@ -57,6 +57,7 @@ export const tokenBucket: Algorithm<Bucket, Float64Array> = {
     let after = short;
     if (cost > 0) after += Math.max(0, units - Math.max(0, since - at) * bucket.inflow);
     else if (at >= since) after = Math.max(0, after + units);
+    if (after === short) return;
     page[i * WIDTH + MISSING] = after;
     page[i * WIDTH + AT] = after > 0 ? now : 0;
     page[i * WIDTH + SINCE] = after > 0 ? Math.min(since, at) : 0;

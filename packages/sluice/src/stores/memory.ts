@@ -100,7 +100,9 @@ class MemoryStore implements Store {
     for (const { rule, key, cost, at } of settlements) {
       const meter = this.#meter(rule);
       const slot = meter.table.find(key);
-      meter.charge(slot, key, meter.timeFor(slot, now), at, cost);
+      const time = meter.timeFor(slot, now);
+      // Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
+      if (at <= time) meter.charge(slot, key, time, at, cost);
     }
   }
 

@@ -1,0 +1,244 @@
+import { describe, expect, it, vi } from "vitest";
+import { createLimiter, type LimiterOptions } from "./limiter.js";
+import { fixedWindow, type RuleInput, slidingCells, slidingLog, tokenBucket } from "./rule.js";
+import { memoryStore } from "./stores/memory.js";
+import { remotely } from "./testing/remotely.js";
+
+const onePerSecond = slidingLog({ limit: 1, window: "1s" });
+
+describe("createLimiter", () => {
+  it("needs rules alone", async () => {
+    const limiter = createLimiter({ rules: onePerSecond });
+    expect((await limiter.tryAcquire("a")).allowed).toBe(true);
+    expect((await limiter.tryAcquire("a")).allowed).toBe(false);
+  });
+
+  it("takes rules as plain data, as YAML and JSON carry them", () => {
+    const limiter = createLimiter({ rules: { algorithm: "slidingLog", limit: 1, window: "1s" } });
+    expect(limiter.rules).toMatchObject([{ algorithm: "slidingLog", name: "1s", window: 1000 }]);
+  });
+
+  it.each<[unknown, string, string]>([
+    [undefined, "INVALID_OPTION", "createLimiter takes { rules, store?, name? }; got undefined."],
+    [{ rules: [] }, "INVALID_RULE", "A limiter needs at least one rule; got none."],
+    [{}, "INVALID_RULE", "A rule must be an object; got undefined."],
+    [
+      { rules: [onePerSecond, onePerSecond] },
+      "INVALID_RULE",
+      'Two rules are named "1s"; give each its own `name`.',
+    ],
+    [{ rules: onePerSecond, name: "" }, "INVALID_RULE", "A limiter's name must be 1 to 64"],
+    [{ rules: onePerSecond, name: "a/b" }, "INVALID_RULE", 'got "a/b".'],
+    [{ rules: onePerSecond, maxWaiting: -1 }, "INVALID_OPTION", "maxWaiting must be a whole number"],
+    [{ rules: onePerSecond, maxWaiting: Number.NaN }, "INVALID_OPTION", "got NaN."],
+  ])("refuses %j", (options, code, message) => {
+    const creating = () => createLimiter(options as LimiterOptions);
+    expect(creating).toThrow(expect.objectContaining({ name: "SluiceError", code }));
+    expect(creating).toThrow(message);
+  });
+
+  it("does not let two limiters without a name share counts unawares", () => {
+    const store = memoryStore();
+    createLimiter({ store, rules: onePerSecond });
+    expect(() => createLimiter({ store, rules: onePerSecond })).toThrow(
+      expect.objectContaining({ code: "NAME_TAKEN" }),
+    );
+    createLimiter({ store, rules: slidingLog({ limit: 1, window: "1m" }) });
+    createLimiter({ store, rules: onePerSecond, name: "other" });
+    createLimiter({ store: memoryStore(), rules: onePerSecond });
+  });
+
+  it("lets limiters of one name share counts, also after the limit was changed", async () => {
+    const store = memoryStore({ clock: () => 5000 });
+    const before = createLimiter({ store, name: "api", rules: slidingLog({ limit: 2, window: "1s" }) });
+    await before.tryAcquire("a", 2);
+    const after = createLimiter({ store, name: "api", rules: slidingLog({ limit: 3, window: "1s" }) });
+    expect(await after.tryAcquire("a")).toMatchObject({ allowed: true, remaining: 0 });
+    expect(await before.tryAcquire("a")).toMatchObject({ allowed: false, remaining: 0 });
+  });
+
+  it("freezes what it was given, so that a rule changed later changes nothing", () => {
+    const rule = { algorithm: "slidingLog" as const, limit: 1, window: 1000 };
+    const limiter = createLimiter({ rules: rule });
+    rule.limit = 100;
+    expect(limiter.tryAcquireSync("a").limit).toBe(1);
+    expect(Object.isFrozen(limiter.rules[0])).toBe(true);
+  });
+});
+
+describe("a decision", () => {
+  const rules: RuleInput[] = [
+    slidingLog({ name: "second", limit: 2, window: "1s" }),
+    fixedWindow({ name: "minute", limit: 3, window: "1m" }),
+  ];
+
+  it("names the rule with the least left while all allow", async () => {
+    const limiter = createLimiter({ rules, store: memoryStore({ clock: () => 60_000 }) });
+    expect(await limiter.tryAcquire("a")).toMatchObject({
+      allowed: true,
+      rule: "second",
+      limit: 2,
+      remaining: 1,
+    });
+  });
+
+  it("names the rule that denies longest once one denies", async () => {
+    let now = 60_000;
+    const limiter = createLimiter({ rules, store: memoryStore({ clock: () => now }) });
+    await limiter.tryAcquire("a", 2);
+    expect(await limiter.tryAcquire("a")).toMatchObject({
+      allowed: false,
+      rule: "second",
+      retryAfterMs: 1000,
+    });
+    now += 1000;
+    await limiter.tryAcquire("a");
+    await limiter.tryAcquire("a", 0);
+    expect(await limiter.tryAcquire("a", 2)).toMatchObject({
+      allowed: false,
+      rule: "minute",
+      retryAfterMs: 59_000,
+    });
+  });
+
+  it("shows each rule's part, in the order of the rules", async () => {
+    const limiter = createLimiter({ rules, store: memoryStore({ clock: () => 60_500 }) });
+    expect((await limiter.tryAcquire("a")).rules).toEqual([
+      {
+        rule: "second",
+        allowed: true,
+        limit: 2,
+        remaining: 1,
+        retryAfterMs: 0,
+        resetAfterMs: 1000,
+        at: 60_500,
+      },
+      {
+        rule: "minute",
+        allowed: true,
+        limit: 3,
+        remaining: 2,
+        retryAfterMs: 0,
+        resetAfterMs: 59_500,
+        at: 60_500,
+      },
+    ]);
+  });
+});
+
+describe("tryAcquireSync", () => {
+  it("answers what tryAcquire answers", async () => {
+    const store = memoryStore({ clock: () => 5000 });
+    const limiter = createLimiter({ store, rules: slidingLog({ limit: 2, window: "1s" }) });
+    expect(limiter.tryAcquireSync("a", 2)).toEqual(await limiter.tryAcquire("b", 2));
+    expect(limiter.tryAcquireSync("a")).toEqual(await limiter.tryAcquire("b"));
+  });
+
+  it("throws NOT_SYNC on a remote store, charging nothing", async () => {
+    const store = remotely(memoryStore());
+    const decide = vi.spyOn(store, "decide");
+    const limiter = createLimiter({ store, rules: onePerSecond });
+    expect(() => limiter.tryAcquireSync("a")).toThrow(expect.objectContaining({ code: "NOT_SYNC" }));
+    expect(decide).not.toHaveBeenCalled();
+    expect((await limiter.tryAcquire("a")).allowed).toBe(true);
+  });
+});
+
+describe("a bad cost or key", () => {
+  it.each([Number.NaN, -1, 0.5, Infinity, -Infinity, 2 ** 53, "1", null, 1n, {}])(
+    "cost %s reaches no store",
+    async (cost) => {
+      const store = memoryStore();
+      const limiter = createLimiter({ store, rules: onePerSecond });
+      const decide = vi.spyOn(store, "decide");
+      const bad = cost as number;
+      const refusal = {
+        code: "INVALID_COST",
+        message: expect.stringContaining("A cost must be a whole number"),
+      };
+      await expect(limiter.tryAcquire("a", bad)).rejects.toMatchObject(refusal);
+      await expect(limiter.peek("a", bad)).rejects.toMatchObject(refusal);
+      await expect(limiter.reserve("a", bad)).rejects.toMatchObject(refusal);
+      await expect(limiter.acquire("a", { cost: bad })).rejects.toMatchObject(refusal);
+      expect(() => limiter.tryAcquireSync("a", bad)).toThrow(expect.objectContaining(refusal));
+      expect(decide).not.toHaveBeenCalled();
+    },
+  );
+
+  it("that only a later rule refuses charges no earlier one", async () => {
+    const limiter = createLimiter({
+      rules: [
+        slidingLog({ name: "all", limit: 1, window: "1s" }),
+        { ...onePerSecond, name: "user", by: ["user"] },
+      ],
+    });
+    await expect(limiter.tryAcquire("a")).rejects.toMatchObject({ code: "INVALID_KEY" });
+    expect((await limiter.tryAcquire({ user: "a" })).allowed).toBe(true);
+  });
+});
+
+describe("count", () => {
+  it("tells what was counted in a period, both ends included", async () => {
+    let now = 60_000;
+    const limiter = createLimiter({
+      rules: slidingLog({ limit: 10, window: "1s" }),
+      store: memoryStore({ clock: () => now }),
+    });
+    for (const at of [60_000, 60_100, 60_100, 60_200]) {
+      now = at;
+      await limiter.tryAcquire("a");
+    }
+    expect(await limiter.count("a", { from: 60_000, to: 60_100 })).toEqual({
+      count: 3,
+      from: 60_000,
+      to: 60_100,
+      resolutionMs: 1,
+    });
+    expect((await limiter.count("a")).count).toBe(4);
+    expect((await limiter.count("a", { from: 60_101, to: 60_199 })).count).toBe(0);
+  });
+
+  it("is told by the rule that reaches back furthest", async () => {
+    const limiter = createLimiter({
+      rules: [
+        slidingLog({ name: "log", limit: 10, window: "1s" }),
+        slidingCells({ name: "cells", limit: 10, window: "1m" }),
+        tokenBucket({ name: "bucket", limit: 10, window: "1d" }),
+      ],
+      store: memoryStore({ clock: () => 600_000 }),
+    });
+    expect(await limiter.count("a")).toEqual({ count: 0, from: 540_000, to: 600_000, resolutionMs: 1000 });
+  });
+
+  it("is NOT_COUNTED where there are only buckets", async () => {
+    const limiter = createLimiter({ rules: tokenBucket({ limit: 1, window: "1s" }) });
+    await expect(limiter.count("a")).rejects.toMatchObject({ code: "NOT_COUNTED" });
+  });
+
+  it.each([{ from: -1 }, { from: 0.5 }, { to: Number.NaN }, { from: 10, to: 9 }])(
+    "refuses %j",
+    async (period) => {
+      const limiter = createLimiter({ rules: onePerSecond });
+      await expect(limiter.count("a", period)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    },
+  );
+});
+
+describe("close", () => {
+  it("refuses further calls, and closes the store that the limiter made", async () => {
+    const limiter = createLimiter({ rules: onePerSecond });
+    await limiter.close();
+    for (const verb of ["tryAcquire", "acquire", "peek", "status", "count", "reset"] as const) {
+      await expect(limiter[verb]("a")).rejects.toMatchObject({ code: "CLOSED" });
+    }
+    await expect(limiter.reserve("a", 1)).rejects.toMatchObject({ code: "CLOSED" });
+    expect(() => limiter.tryAcquireSync("a")).toThrow(expect.objectContaining({ code: "CLOSED" }));
+  });
+
+  it("leaves alone a store that was given", async () => {
+    const store = memoryStore();
+    const close = vi.spyOn(store, "close");
+    await createLimiter({ store, rules: onePerSecond }).close();
+    expect(close).not.toHaveBeenCalled();
+  });
+});

@@ -1,0 +1,1 @@
+export { type ConformanceOptions, conformance } from "./conformance.js";

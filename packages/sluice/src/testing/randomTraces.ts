@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { scenarioOf, type Theme } from "./scenario.js";
+import { Trace } from "./trace.js";
+import { inWorld, type WorldOptions } from "./world.js";
+
+const LONGEST_TRACE = 600;
+
+/** Plays random traces until enough decisions were compared. One that fails is shrunk and printed with its seed. */
+export async function playTraces(
+  options: WorldOptions & { readonly decisions?: number; readonly seed?: number },
+  theme: Theme,
+): Promise<void> {
+  const { decisions = 10_000, seed } = options;
+  let compared = 0;
+  const property = fc.asyncProperty(
+    fc.nat(),
+    fc.array(fc.nat(), { maxLength: LONGEST_TRACE, size: "max" }),
+    (scenario, codes) =>
+      inWorld(options, async (world) => {
+        const trace = new Trace(world, scenarioOf(theme, scenario));
+        await trace.play(codes);
+        compared += trace.decisions;
+      }),
+  );
+  // Unbiased lengths are even from none to the longest, and three steps in four are decisions.
+  const numRuns = Math.ceil((3 * decisions) / LONGEST_TRACE) + 10;
+  await fc.assert(property, { numRuns, unbiased: true, ...(seed !== undefined && { seed }) });
+  assert.ok(compared >= decisions, `only ${compared} decisions were compared`);
+}

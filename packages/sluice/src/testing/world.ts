@@ -1,0 +1,57 @@
+import type { Decision } from "../decision.js";
+import type { Key } from "../key.js";
+import { createLimiter, type Limiter } from "../limiter.js";
+import type { RuleInput } from "../rule.js";
+import type { MaybePromise, Store } from "../store.js";
+
+/** Time that a test sets. */
+export interface VirtualClock {
+  now: number;
+}
+
+/** A store of its own for one test, on time of its own. */
+export interface World {
+  readonly clock: VirtualClock;
+  readonly store: Store;
+  /** A limiter on the store; those of one name share their counts. */
+  limiter(rules: RuleInput | readonly RuleInput[], name?: string): Limiter;
+}
+
+/** The beginning of most tests: a whole second, a whole tenth of a minute, and no whole minute. */
+export const START = 1_700_000_000_000;
+
+export interface WorldOptions {
+  createStore(context: { readonly clock: () => number }): MaybePromise<Store>;
+  discard?(store: Store): MaybePromise<void>;
+}
+
+/** Runs the body in a world of its own, and discards it whatever happens. */
+export async function inWorld(options: WorldOptions, body: (world: World) => Promise<void>): Promise<void> {
+  const clock: VirtualClock = { now: START };
+  const store = await options.createStore({ clock: () => clock.now });
+  let limiters = 0;
+  try {
+    await body({
+      clock,
+      store,
+      limiter(rules, name) {
+        limiters++;
+        return createLimiter({ name: name ?? `limiter ${limiters}`, store, rules });
+      },
+    });
+  } finally {
+    await (options.discard ? options.discard(store) : store.close());
+  }
+}
+
+/** `tryAcquire`, without waiting for a promise where the store answers at once. */
+export function ask(world: World, limiter: Limiter, key: Key, cost?: number): MaybePromise<Decision> {
+  return world.store.sync ? limiter.tryAcquireSync(key, cost) : limiter.tryAcquire(key, cost);
+}
+
+/** Takes one by one until denied; tells how many were admitted. */
+export async function fill(limiter: Limiter, key: Key): Promise<number> {
+  let admitted = 0;
+  while ((await limiter.tryAcquire(key)).allowed) admitted++;
+  return admitted;
+}
