@@ -10,6 +10,7 @@ install();
 provideRedis();
 build();
 step("lock file", [process.execPath, "scripts/lock.mjs", "--check"]);
+step("redis script", [process.execPath, "scripts/lua.mjs", "--check"]);
 step("biome", ["biome", "check", "--error-on-warnings"]);
 step("type-check", ["tsc", "--noEmit"]);
 step("knip", ["knip"]);

@@ -72,7 +72,7 @@ function specOf(rules: readonly StoredRule[]): Spec {
       return spec(
         "L",
         rules.flatMap((each) => [each.limit, each.window]),
-        `${limiterOf(rule)}/log`,
+        logPath(rules),
         rules.length,
       );
     case "slidingCells":
@@ -88,6 +88,11 @@ function specOf(rules: readonly StoredRule[]): Spec {
       return spec("B", [inflow, token, burst], rule.path);
     }
   }
+}
+
+/** Rules of other names never share a log; a changed limit or window goes on with it. */
+function logPath(rules: readonly StoredRule[]): string {
+  return [limiterOf(rules[0]), ...rules.map((rule) => rule.name), "log"].join("/");
 }
 
 function spec(letter: string, numbers: readonly number[], suffix: string, windows = 1): Spec {

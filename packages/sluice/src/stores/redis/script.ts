@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "d6eff4d1a8a5a814a397aa6943dc5d30245fcc47";
+export const sha = "dc9ea500e16d9b6fc77a25f7d3ba78c5ec0e4317";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLog()
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -494,6 +494,7 @@ state.first, state.ends = 0, 0
 return
 end
 state.cells[k] = after
+while count_of(state, rule, state.ends - 1) == 0 do state.ends = state.ends - 1 end
 call('HSET', state.key, 'm', pack('<ddd', state.first, state.ends, state.total), k % rule[4], pack('<dd', k, after))
 call('PEXPIRE', state.key, leaves(rule, state.ends - 1) - now + TTL_SLACK)
 end
@@ -559,8 +560,9 @@ local start = count > 0 and state.ends - rule[2] or nil
 return count, count < rule[1] and rule[1] - count or 0, start, start
 end
 function algorithm.count(state, rule, _, now, from, to)
-local first = now - now % rule[2]
-return to >= first and used(state, now) or 0, first, now
+local window = rule[2]
+local first, last = math.max(now - now % window, from - from % window), math.min(now, to - to % window + window - 1)
+return last < first and 0 or used(state, now), first, last
 end
 return algorithm
 end
@@ -592,6 +594,7 @@ after = after + max(0, units - max(0, since - at) * rule[1])
 elseif at >= since then
 after = max(0, after + units)
 end
+if after == short then return end
 if after > 0 then
 state.missing, state.latest, state.since = after, now, math.min(since, at)
 call('SET', state.key, pack('<ddd', after, now, state.since), 'PX', ceil(after / rule[1]) + TTL_SLACK)
@@ -673,7 +676,7 @@ if operation == 'd' then
 redis.call('UNLINK', key)
 elseif operation == 's' then
 local state, at = load(charge, c)
-algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+if charge.y <= at then algorithm.charge(state, rule, at, charge.y, charge.x, charge.id) end
 elseif operation == 't' then
 local state, at = load(charge, c)
 for w = 1, state.windows do

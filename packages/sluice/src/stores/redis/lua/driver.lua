@@ -83,7 +83,8 @@ local function operate(operation, charges)
       redis.call('UNLINK', key)
     elseif operation == 's' then
       local state, at = load(charge, c)
-      algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+      -- Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
+      if charge.y <= at then algorithm.charge(state, rule, at, charge.y, charge.x, charge.id) end
     elseif operation == 't' then
       local state, at = load(charge, c)
       for w = 1, state.windows do

@@ -44,8 +44,9 @@ local function fixedWindow()
   end
 
   function algorithm.count(state, rule, _, now, from, to)
-    local first = now - now % rule[2]
-    return to >= first and used(state, now) or 0, first, now
+    local window = rule[2]
+    local first, last = math.max(now - now % window, from - from % window), math.min(now, to - to % window + window - 1)
+    return last < first and 0 or used(state, now), first, last
   end
 
   return algorithm

@@ -95,6 +95,7 @@ local function slidingCells()
       return
     end
     state.cells[k] = after
+    while count_of(state, rule, state.ends - 1) == 0 do state.ends = state.ends - 1 end
     call('HSET', state.key, 'm', pack('<ddd', state.first, state.ends, state.total), k % rule[4], pack('<dd', k, after))
     call('PEXPIRE', state.key, leaves(rule, state.ends - 1) - now + TTL_SLACK)
   end

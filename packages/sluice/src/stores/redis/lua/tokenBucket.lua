@@ -33,6 +33,7 @@ local function tokenBucket()
     elseif at >= since then
       after = max(0, after + units)
     end
+    if after == short then return end
     if after > 0 then
       state.missing, state.latest, state.since = after, now, math.min(since, at)
       call('SET', state.key, pack('<ddd', after, now, state.since), 'PX', ceil(after / rule[1]) + TTL_SLACK)
