@@ -6,7 +6,16 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const folder = join(fileURLToPath(import.meta.url), "../../packages/sluice/src/stores/redis");
-const parts = ["slidingLog", "slidingLogZset", "slidingCells", "fixedWindow", "tokenBucket", "driver"];
+const parts = [
+  "slidingLogRare",
+  "slidingLog",
+  "slidingLogZset",
+  "slidingCells",
+  "fixedWindow",
+  "tokenBucket",
+  "express",
+  "driver",
+];
 // A key outlives its state by a second; on an injected clock, by an hour of the server's.
 const preamble = "local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000\n";
 

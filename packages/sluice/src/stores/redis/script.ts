@@ -1,55 +1,12 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "dc9ea500e16d9b6fc77a25f7d3ba78c5ec0e4317";
+export const sha = "e1de71fb0e6a18384f57a076e3581c28a5a274ef";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
-local function slidingLog()
+local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
-local sub, floor = string.sub, math.floor
-local HEAD, CURSOR, CHUNK = 25, 22, 17
-local ENTRIES_PER_CHUNK, DROPPED_AT_ONCE = 40, 100
-local NARROW, WIDE = '<I3I2', '<I6I7'
-local algorithm = {}
-local function longest(rule)
-local window = 0
-for i = 2, #rule, 2 do
-if rule[i] > window then window = rule[i] end
-end
-return window
-end
-function algorithm.load(key, rule)
-local windows = #rule / 2
-local state = { key = key, windows = windows, latest = 0 }
-local text = call('HGET', key, 'h')
-if not text then return state end
-local cursors
-state.latest, state.sum, state.first, state.tail, cursors = unpack('<ddI4I4B', text)
-state.text, state.from = text, HEAD + cursors * CURSOR + 1
-for w = 1, windows do
-local window, gone, chunk, entry
-if w <= cursors then
-window, gone, chunk, entry = unpack('<ddI4I2', text, HEAD + (w - 1) * CURSOR + 1)
-end
-if window ~= rule[w * 2] then
-chunk, entry = state.first, 0
-end
-state[w] = { gone = gone, chunk = chunk, entry = entry }
-end
-return state
-end
-local function open(state, number)
-local text, from = state.text, state.from
-if number ~= state.tail then
-if state.read ~= number then
-state.read, state.read_text = number, call('HGET', state.key, number)
-end
-text, from = state.read_text, 1
-end
-local base, before, wide = unpack('<ddB', text, from)
-local format, width = NARROW, 5
-if wide == 1 then format, width = WIDE, 13 end
-from = from + CHUNK
-return text, from, (#text - from + 1) / width, format, width, base, before
-end
-local function seek(state, low, x, by_cost)
+local sub, floor, max, min = string.sub, math.floor, math.max, math.min
+local DROPPED_AT_ONCE = 100
+local rare = {}
+function rare.seek(state, low, x, by_cost)
 local high = state.tail
 while low < high do
 local middle = floor((low + high + 1) / 2)
@@ -58,34 +15,8 @@ if (by_cost and before or base) <= x then low = middle else high = middle - 1 en
 end
 return low
 end
-local function advance(state, rule, w, now)
-local cursor, left = state[w], now - rule[w * 2]
-local number, entry, gone = cursor.chunk, cursor.entry, cursor.gone
-if state.latest <= left then
-local _, _, count = open(state, state.tail)
-cursor.chunk, cursor.entry, cursor.gone = state.tail, count, state.sum
-return cursor
-end
-local hops = 0
-while true do
-local text, from, count, format, width, base, before = open(state, number)
-if entry == 0 then gone = before end
-local last = left - base
-while entry < count do
-local offset, cost = unpack(format, text, from + entry * width)
-if offset > last then
-cursor.chunk, cursor.entry, cursor.gone = number, entry, gone
-return cursor
-end
-gone, entry = gone + cost, entry + 1
-end
-hops = hops + 1
-number, entry = number + 1, 0
-if hops > 1 then number = seek(state, number, left) end
-end
-end
-local function time_of_cost(state, cursor, target)
-local number, entry, cost_before = cursor.chunk, cursor.entry, cursor.gone
+function rare.time_of_cost(state, w, target)
+local cost_before, number, entry = state[w * 3 - 2], state[w * 3 - 1], state[w * 3]
 while true do
 local text, from, count, format, width, base, before = open(state, number)
 if entry == 0 then cost_before = before end
@@ -95,213 +26,118 @@ cost_before = cost_before + cost
 if cost_before >= target then return base + offset end
 entry = entry + 1
 end
-number, entry = seek(state, number + 1, target - 1, true), 0
+number, entry = rare.seek(state, number + 1, target - 1, true), 0
 end
 end
-function algorithm.check(state, rule, now, cost, reply, r)
-local fits = true
-for w = 1, state.windows do
-local limit, count, cursor = rule[w * 2 - 1], 0, nil
-if state.text then
-cursor = advance(state, rule, w, now)
-count = state.sum - cursor.gone
-end
-local remaining = limit > count and limit - count or 0
-reply[r + 1], reply[r + 2] = remaining, 0
-if cost > remaining then
-fits = false
-if cost > limit then
-reply[r + 2] = -1
-else
-reply[r + 2] = time_of_cost(state, cursor, cursor.gone + count + cost - limit) + rule[w * 2] - now
-end
-end
-r = r + 4
-end
-return fits
-end
-local function renew(state, rule)
-call('PEXPIRE', state.key, longest(rule) * 2 + TTL_SLACK)
-end
-local function save(state, rule, tail, number, chunk)
-local head = { pack('<ddI4I4B', state.latest, state.sum, state.first, state.tail, state.windows) }
-for w = 1, state.windows do
-head[w + 1] = pack('<ddI4I2', rule[w * 2], state[w].gone, state[w].chunk, state[w].entry)
-end
-head[#head + 1] = tail
-state.text, state.from = table.concat(head), HEAD + state.windows * CURSOR + 1
-if chunk then
-call('HSET', state.key, 'h', state.text, number, chunk)
-else
-call('HSET', state.key, 'h', state.text)
-end
-end
-local function entry_of(base, at, cost)
-local offset = at - base
-if offset < 16777216 and cost < 65536 then return pack(NARROW, offset, cost), 0 end
-return pack(WIDE, offset, cost), 1
-end
-local function new_chunk(at, before, cost)
-local entry, wide = entry_of(at, at, cost)
-return pack('<ddB', at, before, wide) .. entry
-end
-local function start(state, rule, at, cost)
-state.latest, state.sum, state.first, state.tail = at, cost, 1, 1
-for w = 1, state.windows do state[w] = { gone = 0, chunk = 1, entry = 0 } end
-save(state, rule, new_chunk(at, 0, cost))
-renew(state, rule)
-end
-local function drop_left(state)
-local keep = state.tail
-for w = 1, state.windows do keep = math.min(keep, state[w].chunk) end
-keep = math.min(keep, state.first + DROPPED_AT_ONCE)
+function rare.drop_left(state, rule)
+local keep = state.first + DROPPED_AT_ONCE
+for w = 1, rule.windows do keep = min(keep, state[w * 3 - 1]) end
 if keep == state.first then return end
 local fields = {}
 for number = state.first, keep - 1 do fields[#fields + 1] = number end
 call('HDEL', state.key, spread(fields))
 state.first = keep
 end
-local function append(state, rule, at, cost)
-local before = state.latest
-drop_left(state)
-local text, from, count, format, width, base, cost_before = open(state, state.tail)
-local kept = count
-local total = cost
-if at == before then
-local _, last = unpack(format, text, from + (count - 1) * width)
-kept, total = count - 1, cost + last
+local function changed(text, from, count, format, width, base, entry, found, at, cost)
+local rest = entry + (found and 1 or 0)
+if at >= base and (width == 13 or (cost < 65536 and at - base < 16777216)) then
+local entries = sub(text, from, from + entry * width - 1) .. pack(format, at - base, cost)
+return entries .. sub(text, from + rest * width, from + count * width - 1), base, width == 13 and 1 or 0
 end
-state.latest, state.sum = at, state.sum + cost
-local entry, wide = entry_of(base, at, total)
-local chunk = sub(text, from - CHUNK, from + kept * width - 1)
-if kept == 0 then
-save(state, rule, new_chunk(at, cost_before, total))
-elseif kept < ENTRIES_PER_CHUNK and (width == 13 or wide == 0) then
-save(state, rule, chunk .. (width == 13 and pack(WIDE, at - base, total) or entry))
-else
-state.tail = state.tail + 1
-save(state, rule, new_chunk(at, state.sum - total, total), state.tail - 1, chunk)
-end
-local quarter = floor(longest(rule) / 4) + 1
-if floor(before / quarter) ~= floor(at / quarter) then renew(state, rule) end
-end
-local function changed(text, from, count, format, width, base, before, entry, found, at, cost)
-local fits = at >= base and (width == 13 or (cost < 65536 and at - base < 16777216))
-if fits then
-return sub(text, from - CHUNK, from + entry * width - 1) .. pack(format, at - base, cost)
-.. sub(text, from + (entry + (found and 1 or 0)) * width, from + count * width - 1)
-end
-local new_base = math.min(base, at)
-local parts = { pack('<ddB', new_base, before, 1) }
+local new_base = min(base, at)
+local parts = {}
 for n = 0, count - 1 do
 local offset, old = unpack(format, text, from + n * width)
-if n == entry then parts[#parts + 1] = pack(WIDE, at - new_base, cost) end
-if n ~= entry or not found then parts[#parts + 1] = pack(WIDE, base + offset - new_base, old) end
+if n == entry then parts[#parts + 1] = pack('<I6I7', at - new_base, cost) end
+if n < entry or n >= rest then parts[#parts + 1] = pack('<I6I7', base + offset - new_base, old) end
 end
-if entry == count then parts[#parts + 1] = pack(WIDE, at - new_base, cost) end
-return table.concat(parts)
+if entry == count then parts[#parts + 1] = pack('<I6I7', at - new_base, cost) end
+return table.concat(parts), new_base, 1
 end
-local function trim_tail(state)
+local function trim_tail(state, rule)
+local count
 while true do
-local text, from, count, format, width, base = open(state, state.tail)
+local text, from, entries, format, width, base = open(state, state.tail)
+count = entries
 local offset, cost
 if count > 0 then offset, cost = unpack(format, text, from + (count - 1) * width) end
 if count > 0 and cost > 0 then
 state.latest = base + offset
 break
 elseif count > 0 then
-state.text = sub(text, 1, from + (count - 1) * width - 1)
+state.text = sub(text, from, from + (count - 1) * width - 1)
+state.from = 1
 elseif state.tail == state.first then
 state.text = nil
 return
 else
 state.tail = state.tail - 1
-state.text, state.from = call('HGET', state.key, state.tail), 1
+local chunk = call('HGET', state.key, state.tail)
 call('HDEL', state.key, state.tail)
+state.base, state.before, state.wide = unpack('<ddB', chunk)
+state.text, state.from = sub(chunk, 18), 1
 end
 end
-local _, _, count = open(state, state.tail)
-for w = 1, state.windows do
-local cursor = state[w]
-if cursor.chunk > state.tail or (cursor.chunk == state.tail and cursor.entry > count) then
-cursor.chunk, cursor.entry = state.tail, count
+for w = 1, rule.windows do
+local number = state[w * 3 - 1]
+if number > state.tail or (number == state.tail and state[w * 3] > count) then
+state[w * 3 - 1], state[w * 3] = state.tail, count
 end
 end
 end
-local function adjust(state, rule, now, at, cost)
-local number = seek(state, state.first, at)
+function rare.adjust(state, rule, now, at, cost, save)
+for w = 1, rule.windows do advance(state, rule, w, now) end
+local number = rare.seek(state, state.first, at)
 local text, from, count, format, width, base, before = open(state, number)
 local entry, found, old = 0, false, 0
 while entry < count do
 local offset, recorded = unpack(format, text, from + entry * width)
 if base + offset >= at then
-found, old = base + offset == at, recorded
+if base + offset == at then found, old = true, recorded end
 break
 end
 entry = entry + 1
 end
-if not found then old = 0 end
-local difference = math.max(cost, -old)
+local difference = max(cost, -old)
 if difference == 0 then return end
-local chunk = changed(text, from, count, format, width, base, before, entry, found, at, old + difference)
+local entries, new_base, wide = changed(text, from, count, format, width, base, entry, found, at, old + difference)
 state.sum = state.sum + difference
-for w = 1, state.windows do
-local cursor = state[w]
+for w = 1, rule.windows do
 if now - at >= rule[w * 2] then
-cursor.gone = cursor.gone + difference
-if not found and cursor.chunk == number then cursor.entry = cursor.entry + 1 end
+state[w * 3 - 2] = state[w * 3 - 2] + difference
+if not found and state[w * 3 - 1] == number then state[w * 3] = state[w * 3] + 1 end
 end
 end
 for later = number + 1, state.tail - 1 do
-local stored = call('HGET', state.key, later)
-local its_base, its_before, wide = unpack('<ddB', stored)
-call('HSET', state.key, later, pack('<ddB', its_base, its_before + difference, wide) .. sub(stored, CHUNK + 1))
+local chunk = call('HGET', state.key, later)
+local its_base, its_before, its_width = unpack('<ddB', chunk)
+call('HSET', state.key, later, pack('<ddB', its_base, its_before + difference, its_width) .. sub(chunk, 18))
 end
-state.read = nil
 if number < state.tail then
-local tail_base, tail_before, wide = unpack('<ddB', state.text, state.from)
-local tail = pack('<ddB', tail_base, tail_before + difference, wide) .. sub(state.text, state.from + CHUNK)
-save(state, rule, tail, number, chunk)
+state.before = state.before + difference
+save(state, rule, sub(state.text, state.from), '', number, pack('<ddB', new_base, before, wide) .. entries)
 return
 end
-state.text, state.from = chunk, 1
-trim_tail(state)
+state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
+trim_tail(state, rule)
 if state.text then
-save(state, rule, sub(state.text, state.from))
+save(state, rule, sub(state.text, state.from), '')
 else
 state.latest = 0
 call('UNLINK', state.key)
 end
 end
-function algorithm.charge(state, rule, now, at, cost)
-if now - at >= longest(rule) then return end
-if state.text and state.latest <= now - longest(rule) then
-call('UNLINK', state.key)
-state.text = nil
-end
-if not state.text then
-if cost > 0 then start(state, rule, at, cost) end
-return
-end
-for w = 1, state.windows do advance(state, rule, w, now) end
-if cost > 0 and at >= state.latest then
-append(state, rule, at, cost)
-else
-adjust(state, rule, now, at, cost)
-end
-end
-function algorithm.expires(state, rule, w) return state.text and state.latest + rule[w * 2] or 0 end
-function algorithm.held(state, rule, w, now)
-local limit, count, cursor = rule[w * 2 - 1], 0, nil
+function rare.held(state, rule, w, now)
+local limit, count, gone = rule[w * 2 - 1], 0, 0
 if state.text then
-cursor = advance(state, rule, w, now)
-count = state.sum - cursor.gone
+gone = advance(state, rule, w, now)
+count = state.sum - gone
 end
 if count == 0 then return 0, limit end
-return count, math.max(0, limit - count), time_of_cost(state, cursor, cursor.gone + 1), state.latest
+return count, max(0, limit - count), rare.time_of_cost(state, w, gone + 1), state.latest
 end
 local function cost_before_time(state, time)
-local text, from, count, format, width, base, before = open(state, seek(state, state.first, time - 1))
+local text, from, count, format, width, base, before = open(state, rare.seek(state, state.first, time - 1))
 for entry = 0, count - 1 do
 local offset, cost = unpack(format, text, from + entry * width)
 if base + offset >= time then break end
@@ -309,27 +145,189 @@ before = before + cost
 end
 return before
 end
-function algorithm.count(state, rule, w, now, from, to)
-from, to = math.max(from, now - rule[w * 2] + 1, 0), math.min(to, now)
+function rare.count(state, rule, w, now, from, to)
+from, to = max(from, now - rule[w * 2] + 1, 0), min(to, now)
 if not state.text or to < from then return 0, from, to end
 return cost_before_time(state, to + 1) - cost_before_time(state, from), from, to
 end
-return algorithm
+return rare
+end
+local function slidingLog()
+local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
+local rare
+local function load(state, key, rule)
+local text = call('HGET', key, 'h')
+state.key, state.text, state.read = key, text, 0
+if not text then
+state.latest = 0
+return
+end
+local cursors
+state.latest, state.sum, state.first, state.tail, state.base, state.before, state.wide, cursors =
+unpack('<ddI4I4ddBB', text)
+state.from = 43 + cursors * 22
+for w = 1, rule.windows do
+local window, c = nil, w * 3 - 2
+if w <= cursors then window, state[c], state[c + 1], state[c + 2] = unpack('<ddI4I2', text, w * 22 + 21) end
+if window ~= rule[w * 2] then
+state[c], state[c + 1], state[c + 2] = 0, state.first, 0
+end
+end
+end
+local function open(state, number)
+local text, from, base, before, wide
+if number == state.tail then
+text, from, base, before, wide = state.text, state.from, state.base, state.before, state.wide
+else
+if state.read ~= number then
+state.read, state.read_text = number, call('HGET', state.key, number)
+end
+text, from = state.read_text, 18
+base, before, wide = unpack('<ddB', text)
+end
+if wide == 1 then return text, from, (#text - from + 1) / 13, '<I6I7', 13, base, before end
+return text, from, (#text - from + 1) / 5, '<I3I2', 5, base, before
+end
+local function advance(state, rule, w, now)
+local c, left = w * 3 - 2, now - rule[w * 2]
+if state.latest <= left then
+local count = (#state.text - state.from + 1) / (state.wide == 1 and 13 or 5)
+state[c], state[c + 1], state[c + 2] = state.sum, state.tail, count
+return state.sum
+end
+local gone, number, entry = state[c], state[c + 1], state[c + 2]
+local hops = 0
+while true do
+local text, from, count, format, width, base, before = open(state, number)
+if entry == 0 then gone = before end
+local last = left - base
+while entry < count do
+local offset, cost = unpack(format, text, from + entry * width)
+if offset > last then
+state[c], state[c + 1], state[c + 2] = gone, number, entry
+return gone, base + offset, cost
+end
+gone, entry = gone + cost, entry + 1
+end
+number, entry, hops = number + 1, 0, hops + 1
+if hops > 1 then
+rare = rare or slidingLogRare(open, advance)
+number = rare.seek(state, number, left)
+end
+end
+end
+local function check(state, rule, now, cost, reply, r)
+local fits = true
+for w = 1, rule.windows do
+local limit, count, gone, first_at, first_cost = rule[w * 2 - 1], 0, nil, nil, nil
+if state.text then
+gone, first_at, first_cost = advance(state, rule, w, now)
+count = state.sum - gone
+end
+local remaining = limit > count and limit - count or 0
+reply[r + 1], reply[r + 2] = remaining, 0
+if cost > remaining then
+fits = false
+local over = count + cost - limit
+if cost > limit then
+reply[r + 2] = -1
+else
+if first_cost < over then
+rare = rare or slidingLogRare(open, advance)
+first_at = rare.time_of_cost(state, w, gone + over)
+end
+reply[r + 2] = first_at + rule[w * 2] - now
+end
+end
+r = r + 4
+end
+return fits
+end
+local function save(state, rule, entries, last, number, chunk)
+local head = pack('<ddI4I4ddBBddI4I2', state.latest, state.sum, state.first, state.tail, state.base, state.before,
+state.wide, rule.windows, rule[2], state[1], state[2], state[3])
+for w = 2, rule.windows do
+head = head .. pack('<ddI4I2', rule[w * 2], state[w * 3 - 2], state[w * 3 - 1], state[w * 3])
+end
+if chunk then
+call('HSET', state.key, 'h', head .. entries .. last, number, chunk)
+else
+call('HSET', state.key, 'h', head .. entries .. last)
+end
+end
+local function charge(state, rule, now, at, cost)
+if now - at >= rule.longest then return end
+local before, text = state.latest, state.text
+if text and before <= now - rule.longest then
+call('UNLINK', state.key)
+text = false
+end
+if not text then
+if cost <= 0 then return end
+state.first, state.tail, state.sum = 1, 0, 0
+for w = 1, rule.windows do state[w * 3 - 2], state[w * 3 - 1], state[w * 3] = 0, 1, 0 end
+elseif cost <= 0 or at < before then
+rare = rare or slidingLogRare(open, advance)
+return rare.adjust(state, rule, now, at, cost, save)
+end
+local kept, chunk, count, format, width, base = '', nil, 0, nil, nil, nil
+if text then
+if state[rule.slowest] > state.first then
+rare = rare or slidingLogRare(open, advance)
+rare.drop_left(state, rule)
+end
+local from
+text, from, count, format, width, base = open(state, state.tail)
+if at == before then
+local _, last = unpack(format, text, from + (count - 1) * width)
+count, cost, state.sum = count - 1, cost + last, state.sum - last
+end
+kept = sub(text, from, from + count * width - 1)
+end
+state.latest, state.sum = at, state.sum + cost
+if count > 0 and count < 40 and (width == 13 or (cost < 65536 and at - base < 16777216)) then
+save(state, rule, kept, pack(format, at - base, cost))
+else
+if count > 0 then chunk = pack('<ddB', base, state.before, state.wide) .. kept end
+if count > 0 or not text then state.tail = state.tail + 1 end
+state.base, state.before, state.wide = at, state.sum - cost, cost < 65536 and 0 or 1
+save(state, rule, '', pack(cost < 65536 and '<I3I2' or '<I6I7', 0, cost), state.tail - 1, chunk)
+end
+state.text = true
+local longest = rule.longest
+if not text or before - before % longest ~= at - at % longest then
+call('PEXPIRE', state.key, longest * 2 + TTL_SLACK)
+end
+end
+return {
+load = load, check = check, charge = charge,
+prepare = function(rule)
+rule.windows, rule.longest = #rule / 2, 0
+for w = 1, rule.windows do
+if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w * 3 - 1 end
+end
+end,
+expires = function(state, rule, w) return state.text and state.latest + rule[w * 2] or 0 end,
+held = function(state, rule, w, now) return slidingLogRare(open, advance).held(state, rule, w, now) end,
+count = function(state, rule, w, now, from, to)
+return slidingLogRare(open, advance).count(state, rule, w, now, from, to)
+end,
+}
 end
 local function slidingLogZset()
 local call, match = redis.call, string.match
 local MEMBERS_AT_ONCE = 100
 local algorithm = {}
 local function cost_of(member) return tonumber(match(member, '^%d+')) end
-function algorithm.load(key)
-local state = { key = key, windows = 1, latest = 0, total = 0 }
+function algorithm.prepare(rule) rule.windows = 1 end
+function algorithm.load(state, key)
 local total = call('ZSCORE', key, '')
+state.key, state.latest, state.total, state.size = key, 0, 0, 0
 if total then
 state.total = -tonumber(total)
 state.latest = tonumber(call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
 state.size = call('ZCARD', key) - 1
 end
-return state
 end
 local function left(state, rule, now)
 if state.total == 0 then return 0, 0 end
@@ -414,13 +412,12 @@ local function slidingCells()
 local call, pack, unpack, ceil, floor, max, min =
 redis.call, struct.pack, struct.unpack, math.ceil, math.floor, math.max, math.min
 local algorithm = {}
-function algorithm.load(key, rule)
+function algorithm.prepare(rule) rule.windows = 1 end
+function algorithm.load(state, key, rule)
 local text = call('HGET', key, 'm')
-local first, ends, total = 0, 0, 0
-if text then first, ends, total = unpack('<ddd', text) end
-return {
-key = key, latest = max(0, ends - 1) * rule[3], windows = 1, first = first, ends = ends, total = total, cells = {},
-}
+state.key, state.first, state.ends, state.total, state.cells = key, 0, 0, 0, {}
+if text then state.first, state.ends, state.total = unpack('<ddd', text) end
+state.latest = max(0, state.ends - 1) * rule[3]
 end
 local function count_of(state, rule, k)
 local count = state.cells[k]
@@ -526,11 +523,14 @@ end
 local function fixedWindow()
 local call, pack, unpack, floor = redis.call, struct.pack, struct.unpack, math.floor
 local algorithm = {}
-function algorithm.load(key, rule)
+function algorithm.prepare(rule) rule.windows = 1 end
+function algorithm.load(state, key, rule)
 local text = call('GET', key)
-if not text then return { key = key, latest = 0, windows = 1, ends = 0, count = 0 } end
-local ends, count = unpack('<dd', text)
-return { key = key, latest = ends - rule[2], windows = 1, ends = ends, count = count }
+state.key, state.ends, state.count, state.latest = key, 0, 0, 0
+if text then
+state.ends, state.count = unpack('<dd', text)
+state.latest = state.ends - rule[2]
+end
 end
 local function used(state, now) return now < state.ends and state.count or 0 end
 function algorithm.check(state, rule, now, cost, reply, r)
@@ -569,11 +569,11 @@ end
 local function tokenBucket()
 local call, pack, unpack, ceil, floor, max = redis.call, struct.pack, struct.unpack, math.ceil, math.floor, math.max
 local algorithm = {}
-function algorithm.load(key)
+function algorithm.prepare(rule) rule.windows = 1 end
+function algorithm.load(state, key)
 local text = call('GET', key)
-local missing, at, since = 0, 0, 0
-if text then missing, at, since = unpack('<ddd', text) end
-return { key = key, latest = at, windows = 1, missing = missing, since = since }
+state.key, state.missing, state.latest, state.since = key, 0, 0, 0
+if text then state.missing, state.latest, state.since = unpack('<ddd', text) end
 end
 local function missing(state, rule, now)
 return max(0, state.missing - (now - state.latest) * rule[1])
@@ -613,6 +613,51 @@ return count, remaining, state.since, state.latest
 end
 return algorithm
 end
+local function express(key, rule, now, cost, commit, reply, r)
+local call, unpack = redis.call, struct.unpack
+local text = call('HGET', key, 'h')
+if not text or string.byte(text, 42) ~= 1 then return false end
+local latest, sum, first, tail, base, before, wide, _, its_window, gone, number, entry =
+unpack('<ddI4I4ddBBddI4I2', text)
+local limit, window = rule[1], rule[2]
+local left = now - window
+if latest > now or latest <= left or its_window ~= window or wide == 1 then return false end
+local chunk, from, chunk_base, chunk_wide = text, 65, base, 0
+if number ~= tail then
+chunk, from = call('HGET', key, number), 18
+chunk_base, _, chunk_wide = unpack('<ddB', chunk)
+end
+if chunk_wide == 1 then return false end
+local place, last, offset, its_cost = from + entry * 5, left - chunk_base, nil, nil
+while true do
+if place > #chunk then return false end
+offset, its_cost = unpack('<I3I2', chunk, place)
+if offset > last then break end
+gone, entry, place = gone + its_cost, entry + 1, place + 5
+end
+local remaining = limit - sum + gone
+if remaining < 0 then remaining = 0 end
+if cost > remaining then
+if cost > limit or its_cost < sum - gone + cost - limit then return false end
+reply[r + 1], reply[r + 2] = remaining, chunk_base + offset - left
+reply[r + 3], reply[r + 4] = latest - left, 0
+return true
+elseif not commit or cost == 0 then
+reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = remaining, 0, latest - left, 0
+return true
+end
+local kept, entry_cost = #text, cost
+if latest == now then
+local _, before_cost = unpack('<I3I2', text, kept - 4)
+kept, entry_cost = kept - 5, cost + before_cost
+end
+if number > first or kept >= 264 or entry_cost > 65535 or now - base >= 16777216 then return false end
+call('HSET', key, 'h', struct.pack('<ddI4I4ddBBddI4I2c0I3I2', now, sum + cost, first, tail, base, before, 0, 1,
+window, gone, number, entry, string.sub(text, 65, kept), now - base, entry_cost))
+if latest - latest % window ~= now - now % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
+reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = remaining - cost, 0, window, 0
+return true
+end
 local now = ARGV[1]
 if now == '' then
 local time = redis.call('TIME')
@@ -624,17 +669,27 @@ local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixed
 local made, rules, next_arg = {}, {}, 3
 for i = 1, tonumber(ARGV[2]) do
 local letter, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
-local rule = {}
+local rule = { letter = letter, express = letter == 'L' and count == 2 }
 for n = 1, count do rule[n] = tonumber(ARGV[next_arg + 1 + n]) end
-made[letter] = made[letter] or makers[letter]()
-rule.algorithm = made[letter]
 rules[i] = rule
 next_arg = next_arg + 2 + count
 end
+local function prepare(charges)
+for c = 1, #charges do
+local rule = charges[c].rule
+if not rule.algorithm then
+made[rule.letter] = made[rule.letter] or makers[rule.letter]()
+rule.algorithm = made[rule.letter]
+rule.algorithm.prepare(rule)
+end
+charges[c].state = {}
+end
+charges.prepared = true
+end
 local reply, r, first_key = { now }, 1, 0
-local states, places = {}, {}
 local function load(charge, c)
-local state = charge.rule.algorithm.load(KEYS[first_key + c], charge.rule)
+local state = charge.state
+charge.rule.algorithm.load(state, KEYS[first_key + c], charge.rule)
 return state, state.latest > now and state.latest or now
 end
 local function reset_after(state, rule, w)
@@ -643,57 +698,60 @@ return left > 0 and left or 0
 end
 local function decide(charges, commit)
 local fits = true
+local place = r
 for c = 1, #charges do
 local charge = charges[c]
+local rule = charge.rule
 local state, at = load(charge, c)
-states[c], places[c], state.at = state, r, at
-if not charge.rule.algorithm.check(state, charge.rule, at, charge.x, reply, r) then fits = false end
-for _ = 1, state.windows do
-if reply[r + 2] > 0 then reply[r + 2] = reply[r + 2] + at - now end
-reply[r + 4] = at - now
-r = r + 4
-end
+state.at = at
+if not rule.algorithm.check(state, rule, at, charge.x, reply, r) then fits = false end
+r = r + rule.windows * 4
 end
 for c = 1, #charges do
-local charge, state, place = charges[c], states[c], places[c]
-local rule, x = charge.rule, charge.x
+local charge = charges[c]
+local rule, state, x = charge.rule, charge.state, charge.x
 local charged = fits and commit and x > 0
-if charged then rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id) end
-for w = 1, state.windows do
-if charged then reply[place + 1] = reply[place + 1] - x end
-reply[place + 3] = reset_after(state, rule, w)
+local ahead = state.at - now
+if charged then
+rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id)
+end
+for w = 1, rule.windows do
+if charged then
+reply[place + 1] = reply[place + 1] - x
+elseif reply[place + 2] > 0 then
+reply[place + 2] = reply[place + 2] + ahead
+end
+reply[place + 3], reply[place + 4] = reset_after(state, rule, w), ahead
 place = place + 4
 end
 end
 end
 local function operate(operation, charges)
-if operation == 'a' or operation == 'p' then return decide(charges, operation == 'a') end
 for c = 1, #charges do
 local charge, key = charges[c], KEYS[first_key + c]
 local rule = charge.rule
 local algorithm = rule.algorithm
 if operation == 'd' then
 redis.call('UNLINK', key)
-elseif operation == 's' then
+elseif operation == 'e' then
+r = r + 1
+reply[r] = algorithm.entries(key, rule, now, charge.x, charge.y, charge.id)
+else
 local state, at = load(charge, c)
-if charge.y <= at then algorithm.charge(state, rule, at, charge.y, charge.x, charge.id) end
-elseif operation == 't' then
-local state, at = load(charge, c)
-for w = 1, state.windows do
+if operation == 's' and charge.y <= at then
+algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+end
+for w = 1, operation == 's' and 0 or rule.windows do
+if operation == 't' then
 local count, remaining, oldest, newest = algorithm.held(state, rule, w, at)
 reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = count, remaining, oldest or -1, newest or -1
 reply[r + 5] = reset_after(state, rule, w)
 r = r + 5
-end
-elseif operation == 'c' then
-local state, at = load(charge, c)
-for w = 1, state.windows do
+else
 reply[r + 1], reply[r + 2], reply[r + 3] = algorithm.count(state, rule, w, at, charge.x, charge.y)
 r = r + 3
 end
-else
-r = r + 1
-reply[r] = algorithm.entries(key, rule, now, charge.x, charge.y, charge.id)
+end
 end
 end
 end
@@ -710,8 +768,16 @@ id = ARGV[next_arg + 3],
 }
 next_arg = next_arg + 4
 end
+local rule, x = charges[1].rule, charges[1].x
+local decides, commit = operation == 'a' or operation == 'p', operation == 'a'
+local by_express = decides and count == 1 and rule.express
 for _ = 1, calls do
-operate(operation, charges)
+if by_express and express(KEYS[first_key + 1], rule, now, x, commit, reply, r) then
+r = r + 4
+else
+if not charges.prepared then prepare(charges) end
+if decides then decide(charges, commit) else operate(operation, charges) end
+end
 first_key = first_key + count
 end
 end

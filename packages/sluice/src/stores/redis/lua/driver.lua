@@ -25,20 +25,32 @@ local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixed
 local made, rules, next_arg = {}, {}, 3
 for i = 1, tonumber(ARGV[2]) do
   local letter, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
-  local rule = {}
+  local rule = { letter = letter, express = letter == 'L' and count == 2 }
   for n = 1, count do rule[n] = tonumber(ARGV[next_arg + 1 + n]) end
-  made[letter] = made[letter] or makers[letter]()
-  rule.algorithm = made[letter]
   rules[i] = rule
   next_arg = next_arg + 2 + count
 end
 
-local reply, r, first_key = { now }, 1, 0
-local states, places = {}, {}
+-- Makes the rules' algorithms, which the express lane does without
+local function prepare(charges)
+  for c = 1, #charges do
+    local rule = charges[c].rule
+    if not rule.algorithm then
+      made[rule.letter] = made[rule.letter] or makers[rule.letter]()
+      rule.algorithm = made[rule.letter]
+      rule.algorithm.prepare(rule)
+    end
+    charges[c].state = {}
+  end
+  charges.prepared = true
+end
 
--- A charge's state, and the time it is for it: never behind what it has recorded
+local reply, r, first_key = { now }, 1, 0
+
+-- Loads a charge's state; tells the time it is for it, which is never behind what it has recorded
 local function load(charge, c)
-  local state = charge.rule.algorithm.load(KEYS[first_key + c], charge.rule)
+  local state = charge.state
+  charge.rule.algorithm.load(state, KEYS[first_key + c], charge.rule)
   return state, state.latest > now and state.latest or now
 end
 
@@ -49,59 +61,62 @@ end
 
 local function decide(charges, commit)
   local fits = true
+  local place = r
   for c = 1, #charges do
     local charge = charges[c]
+    local rule = charge.rule
     local state, at = load(charge, c)
-    states[c], places[c], state.at = state, r, at
-    if not charge.rule.algorithm.check(state, charge.rule, at, charge.x, reply, r) then fits = false end
-    for _ = 1, state.windows do
-      if reply[r + 2] > 0 then reply[r + 2] = reply[r + 2] + at - now end
-      reply[r + 4] = at - now
-      r = r + 4
-    end
+    state.at = at
+    if not rule.algorithm.check(state, rule, at, charge.x, reply, r) then fits = false end
+    r = r + rule.windows * 4
   end
   for c = 1, #charges do
-    local charge, state, place = charges[c], states[c], places[c]
-    local rule, x = charge.rule, charge.x
+    local charge = charges[c]
+    local rule, state, x = charge.rule, charge.state, charge.x
     local charged = fits and commit and x > 0
-    if charged then rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id) end
-    for w = 1, state.windows do
-      if charged then reply[place + 1] = reply[place + 1] - x end
-      reply[place + 3] = reset_after(state, rule, w)
+    local ahead = state.at - now
+    if charged then
+      rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id)
+    end
+    for w = 1, rule.windows do
+      if charged then
+        reply[place + 1] = reply[place + 1] - x
+      elseif reply[place + 2] > 0 then
+        reply[place + 2] = reply[place + 2] + ahead
+      end
+      reply[place + 3], reply[place + 4] = reset_after(state, rule, w), ahead
       place = place + 4
     end
   end
 end
 
 local function operate(operation, charges)
-  if operation == 'a' or operation == 'p' then return decide(charges, operation == 'a') end
   for c = 1, #charges do
     local charge, key = charges[c], KEYS[first_key + c]
     local rule = charge.rule
     local algorithm = rule.algorithm
     if operation == 'd' then
       redis.call('UNLINK', key)
-    elseif operation == 's' then
-      local state, at = load(charge, c)
-      -- Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
-      if charge.y <= at then algorithm.charge(state, rule, at, charge.y, charge.x, charge.id) end
-    elseif operation == 't' then
-      local state, at = load(charge, c)
-      for w = 1, state.windows do
-        local count, remaining, oldest, newest = algorithm.held(state, rule, w, at)
-        reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = count, remaining, oldest or -1, newest or -1
-        reply[r + 5] = reset_after(state, rule, w)
-        r = r + 5
-      end
-    elseif operation == 'c' then
-      local state, at = load(charge, c)
-      for w = 1, state.windows do
-        reply[r + 1], reply[r + 2], reply[r + 3] = algorithm.count(state, rule, w, at, charge.x, charge.y)
-        r = r + 3
-      end
-    else
+    elseif operation == 'e' then
       r = r + 1
       reply[r] = algorithm.entries(key, rule, now, charge.x, charge.y, charge.id)
+    else
+      local state, at = load(charge, c)
+      -- Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
+      if operation == 's' and charge.y <= at then
+        algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+      end
+      for w = 1, operation == 's' and 0 or rule.windows do
+        if operation == 't' then
+          local count, remaining, oldest, newest = algorithm.held(state, rule, w, at)
+          reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = count, remaining, oldest or -1, newest or -1
+          reply[r + 5] = reset_after(state, rule, w)
+          r = r + 5
+        else
+          reply[r + 1], reply[r + 2], reply[r + 3] = algorithm.count(state, rule, w, at, charge.x, charge.y)
+          r = r + 3
+        end
+      end
     end
   end
 end
@@ -119,8 +134,16 @@ while next_arg <= #ARGV do
     }
     next_arg = next_arg + 4
   end
+  local rule, x = charges[1].rule, charges[1].x
+  local decides, commit = operation == 'a' or operation == 'p', operation == 'a'
+  local by_express = decides and count == 1 and rule.express
   for _ = 1, calls do
-    operate(operation, charges)
+    if by_express and express(KEYS[first_key + 1], rule, now, x, commit, reply, r) then
+      r = r + 4
+    else
+      if not charges.prepared then prepare(charges) end
+      if decides then decide(charges, commit) else operate(operation, charges) end
+    end
     first_key = first_key + count
   end
 end

@@ -4,11 +4,15 @@ local function fixedWindow()
   local call, pack, unpack, floor = redis.call, struct.pack, struct.unpack, math.floor
   local algorithm = {}
 
-  function algorithm.load(key, rule)
+  function algorithm.prepare(rule) rule.windows = 1 end
+
+  function algorithm.load(state, key, rule)
     local text = call('GET', key)
-    if not text then return { key = key, latest = 0, windows = 1, ends = 0, count = 0 } end
-    local ends, count = unpack('<dd', text)
-    return { key = key, latest = ends - rule[2], windows = 1, ends = ends, count = count }
+    state.key, state.ends, state.count, state.latest = key, 0, 0, 0
+    if text then
+      state.ends, state.count = unpack('<dd', text)
+      state.latest = state.ends - rule[2]
+    end
   end
 
   local function used(state, now) return now < state.ends and state.count or 0 end

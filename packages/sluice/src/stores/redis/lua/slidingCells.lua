@@ -8,13 +8,13 @@ local function slidingCells()
     redis.call, struct.pack, struct.unpack, math.ceil, math.floor, math.max, math.min
   local algorithm = {}
 
-  function algorithm.load(key, rule)
+  function algorithm.prepare(rule) rule.windows = 1 end
+
+  function algorithm.load(state, key, rule)
     local text = call('HGET', key, 'm')
-    local first, ends, total = 0, 0, 0
-    if text then first, ends, total = unpack('<ddd', text) end
-    return {
-      key = key, latest = max(0, ends - 1) * rule[3], windows = 1, first = first, ends = ends, total = total, cells = {},
-    }
+    state.key, state.first, state.ends, state.total, state.cells = key, 0, 0, 0, {}
+    if text then state.first, state.ends, state.total = unpack('<ddd', text) end
+    state.latest = max(0, state.ends - 1) * rule[3]
   end
 
   local function count_of(state, rule, k)

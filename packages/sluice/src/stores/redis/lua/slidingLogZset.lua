@@ -9,15 +9,16 @@ local function slidingLogZset()
 
   local function cost_of(member) return tonumber(match(member, '^%d+')) end
 
-  function algorithm.load(key)
-    local state = { key = key, windows = 1, latest = 0, total = 0 }
+  function algorithm.prepare(rule) rule.windows = 1 end
+
+  function algorithm.load(state, key)
     local total = call('ZSCORE', key, '')
+    state.key, state.latest, state.total, state.size = key, 0, 0, 0
     if total then
       state.total = -tonumber(total)
       state.latest = tonumber(call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2])
       state.size = call('ZCARD', key) - 1
     end
-    return state
   end
 
   -- The cost of what has left the window, and how many members that is

@@ -5,11 +5,12 @@ local function tokenBucket()
   local call, pack, unpack, ceil, floor, max = redis.call, struct.pack, struct.unpack, math.ceil, math.floor, math.max
   local algorithm = {}
 
-  function algorithm.load(key)
+  function algorithm.prepare(rule) rule.windows = 1 end
+
+  function algorithm.load(state, key)
     local text = call('GET', key)
-    local missing, at, since = 0, 0, 0
-    if text then missing, at, since = unpack('<ddd', text) end
-    return { key = key, latest = at, windows = 1, missing = missing, since = since }
+    state.key, state.missing, state.latest, state.since = key, 0, 0, 0
+    if text then state.missing, state.latest, state.since = unpack('<ddd', text) end
   end
 
   local function missing(state, rule, now)

@@ -1,0 +1,171 @@
+-- Sliding log, compact: what few decisions need. The layout is told in slidingLog.lua.
+local function slidingLogRare(open, advance)
+  local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
+  local sub, floor, max, min = string.sub, math.floor, math.max, math.min
+  local DROPPED_AT_ONCE = 100
+  local rare = {}
+
+  -- The last chunk from `low` on whose base (or, by cost, the cost before it) is at most x
+  function rare.seek(state, low, x, by_cost)
+    local high = state.tail
+    while low < high do
+      local middle = floor((low + high + 1) / 2)
+      local _, _, _, _, _, base, before = open(state, middle)
+      if (by_cost and before or base) <= x then low = middle else high = middle - 1 end
+    end
+    return low
+  end
+
+  -- The time of the entry with which the log's whole cost reaches `target`, from window w's cursor on
+  function rare.time_of_cost(state, w, target)
+    local cost_before, number, entry = state[w * 3 - 2], state[w * 3 - 1], state[w * 3]
+    while true do
+      local text, from, count, format, width, base, before = open(state, number)
+      if entry == 0 then cost_before = before end
+      while entry < count do
+        local offset, cost = unpack(format, text, from + entry * width)
+        cost_before = cost_before + cost
+        if cost_before >= target then return base + offset end
+        entry = entry + 1
+      end
+      number, entry = rare.seek(state, number + 1, target - 1, true), 0
+    end
+  end
+
+  -- Forgets chunks that every window has left behind, a bounded number of them at once
+  function rare.drop_left(state, rule)
+    local keep = state.first + DROPPED_AT_ONCE
+    for w = 1, rule.windows do keep = min(keep, state[w * 3 - 1]) end
+    if keep == state.first then return end
+    local fields = {}
+    for number = state.first, keep - 1 do fields[#fields + 1] = number end
+    call('HDEL', state.key, spread(fields))
+    state.first = keep
+  end
+
+  -- The entries of a chunk with the cost of one changed, or with one put in before it; and the chunk's
+  -- base and width, which may have to change for it
+  local function changed(text, from, count, format, width, base, entry, found, at, cost)
+    local rest = entry + (found and 1 or 0)
+    if at >= base and (width == 13 or (cost < 65536 and at - base < 16777216)) then
+      local entries = sub(text, from, from + entry * width - 1) .. pack(format, at - base, cost)
+      return entries .. sub(text, from + rest * width, from + count * width - 1), base, width == 13 and 1 or 0
+    end
+    local new_base = min(base, at)
+    local parts = {}
+    for n = 0, count - 1 do
+      local offset, old = unpack(format, text, from + n * width)
+      if n == entry then parts[#parts + 1] = pack('<I6I7', at - new_base, cost) end
+      if n < entry or n >= rest then parts[#parts + 1] = pack('<I6I7', base + offset - new_base, old) end
+    end
+    if entry == count then parts[#parts + 1] = pack('<I6I7', at - new_base, cost) end
+    return table.concat(parts), new_base, 1
+  end
+
+  -- Takes entries without a cost off the end, so that the newest time is that of something counted.
+  -- Leaves the tail's entries in state.text, or nothing there when none are left.
+  local function trim_tail(state, rule)
+    local count
+    while true do
+      local text, from, entries, format, width, base = open(state, state.tail)
+      count = entries
+      local offset, cost
+      if count > 0 then offset, cost = unpack(format, text, from + (count - 1) * width) end
+      if count > 0 and cost > 0 then
+        state.latest = base + offset
+        break
+      elseif count > 0 then
+        state.text = sub(text, from, from + (count - 1) * width - 1)
+        state.from = 1
+      elseif state.tail == state.first then
+        state.text = nil
+        return
+      else
+        state.tail = state.tail - 1
+        local chunk = call('HGET', state.key, state.tail)
+        call('HDEL', state.key, state.tail)
+        state.base, state.before, state.wide = unpack('<ddB', chunk)
+        state.text, state.from = sub(chunk, 18), 1
+      end
+    end
+    for w = 1, rule.windows do
+      local number = state[w * 3 - 1]
+      if number > state.tail or (number == state.tail and state[w * 3] > count) then
+        state[w * 3 - 1], state[w * 3] = state.tail, count
+      end
+    end
+  end
+
+  -- Changes the cost recorded at a past time: an entry's, down to zero, or a new one's
+  function rare.adjust(state, rule, now, at, cost, save)
+    for w = 1, rule.windows do advance(state, rule, w, now) end
+    local number = rare.seek(state, state.first, at)
+    local text, from, count, format, width, base, before = open(state, number)
+    local entry, found, old = 0, false, 0
+    while entry < count do
+      local offset, recorded = unpack(format, text, from + entry * width)
+      if base + offset >= at then
+        if base + offset == at then found, old = true, recorded end
+        break
+      end
+      entry = entry + 1
+    end
+    local difference = max(cost, -old)
+    if difference == 0 then return end
+    local entries, new_base, wide = changed(text, from, count, format, width, base, entry, found, at, old + difference)
+    state.sum = state.sum + difference
+    for w = 1, rule.windows do
+      if now - at >= rule[w * 2] then
+        state[w * 3 - 2] = state[w * 3 - 2] + difference
+        if not found and state[w * 3 - 1] == number then state[w * 3] = state[w * 3] + 1 end
+      end
+    end
+    for later = number + 1, state.tail - 1 do
+      local chunk = call('HGET', state.key, later)
+      local its_base, its_before, its_width = unpack('<ddB', chunk)
+      call('HSET', state.key, later, pack('<ddB', its_base, its_before + difference, its_width) .. sub(chunk, 18))
+    end
+    if number < state.tail then
+      state.before = state.before + difference
+      save(state, rule, sub(state.text, state.from), '', number, pack('<ddB', new_base, before, wide) .. entries)
+      return
+    end
+    state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
+    trim_tail(state, rule)
+    if state.text then
+      save(state, rule, sub(state.text, state.from), '')
+    else
+      state.latest = 0
+      call('UNLINK', state.key)
+    end
+  end
+
+  function rare.held(state, rule, w, now)
+    local limit, count, gone = rule[w * 2 - 1], 0, 0
+    if state.text then
+      gone = advance(state, rule, w, now)
+      count = state.sum - gone
+    end
+    if count == 0 then return 0, limit end
+    return count, max(0, limit - count), rare.time_of_cost(state, w, gone + 1), state.latest
+  end
+
+  -- The cost of all entries before a time
+  local function cost_before_time(state, time)
+    local text, from, count, format, width, base, before = open(state, rare.seek(state, state.first, time - 1))
+    for entry = 0, count - 1 do
+      local offset, cost = unpack(format, text, from + entry * width)
+      if base + offset >= time then break end
+      before = before + cost
+    end
+    return before
+  end
+
+  function rare.count(state, rule, w, now, from, to)
+    from, to = max(from, now - rule[w * 2] + 1, 0), min(to, now)
+    if not state.text or to < from then return 0, from, to end
+    return cost_before_time(state, to + 1) - cost_before_time(state, from), from, to
+  end
+
+  return rare
+end
