@@ -32,7 +32,7 @@ export function keyFor(rule: Rule, key: Key): string {
 }
 
 function part(who: string, key: Readonly<Record<string, string | number>>, name: string): string {
-  const value = Object.hasOwn(key, name) ? key[name] : undefined;
+  const value = Object.hasOwn(key ?? {}, name) ? key[name] : undefined;
   if ((typeof value === "string" && value !== "") || (typeof value === "number" && Number.isFinite(value))) {
     return String(value);
   }

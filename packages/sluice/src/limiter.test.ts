@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import type { Key } from "./key.js";
 import { createLimiter, type LimiterOptions } from "./limiter.js";
 import { fixedWindow, type RuleInput, slidingCells, slidingLog, tokenBucket } from "./rule.js";
 import { memoryStore } from "./stores/memory.js";
@@ -29,6 +30,7 @@ describe("createLimiter", () => {
     ],
     [{ rules: onePerSecond, name: "" }, "INVALID_RULE", "A limiter's name must be 1 to 64"],
     [{ rules: onePerSecond, name: "a/b" }, "INVALID_RULE", 'got "a/b".'],
+    [{ rules: onePerSecond, partition: ["org"] }, "INVALID_RULE", "A limiter's partition must be 1 to 64"],
     [{ rules: onePerSecond, maxWaiting: -1 }, "INVALID_OPTION", "maxWaiting must be a whole number"],
     [{ rules: onePerSecond, maxWaiting: Number.NaN }, "INVALID_OPTION", "got NaN."],
   ])("refuses %j", (options, code, message) => {
@@ -165,6 +167,26 @@ describe("a bad cost or key", () => {
     },
   );
 
+  it.each<[unknown, string]>([
+    [null, "must be a non-empty string or a number; got undefined"],
+    [7, "must be a non-empty string or a number; got undefined"],
+    [{ user: "a" }, 'Limiter "default" is partitioned by "org"'],
+    [{ user: "a", org: "" }, 'got "".'],
+  ])("key %j is refused where the limiter is partitioned by a part it lacks", async (key, message) => {
+    const limiter = createLimiter({ rules: onePerSecond, partition: "org" });
+    const refusal = { code: "INVALID_KEY", message: expect.stringContaining(message) };
+    await expect(limiter.tryAcquire(key as Key)).rejects.toMatchObject(refusal);
+  });
+
+  it("id is refused before anything is charged", async () => {
+    const limiter = createLimiter({ rules: slidingLog({ limit: 1, window: "1s", layout: "zset" }) });
+    for (const id of [7, null, "x".repeat(257)]) {
+      const call = limiter.tryAcquire("a", 1, { id: id as string });
+      await expect(call).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    }
+    expect((await limiter.tryAcquire("a", 1, { id: "x".repeat(256) })).allowed).toBe(true);
+  });
+
   it("that only a later rule refuses charges no earlier one", async () => {
     const limiter = createLimiter({
       rules: [
@@ -220,6 +242,15 @@ describe("count", () => {
     async (period) => {
       const limiter = createLimiter({ rules: onePerSecond });
       await expect(limiter.count("a", period)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    },
+  );
+});
+
+describe("entries", () => {
+  it.each([slidingLog({ limit: 1, window: "1s", layout: "zset" }), onePerSecond])(
+    "are NOT_COUNTED where no request is kept by name: %o in memory",
+    async (rules) => {
+      await expect(createLimiter({ rules }).entries("a")).rejects.toMatchObject({ code: "NOT_COUNTED" });
     },
   );
 });

@@ -96,7 +96,7 @@ class RuleLimiter implements Limiter {
     this.rules = storedRules(this.name, options.rules);
     this.#store = store;
     this.#ownsStore = options.store === undefined;
-    this.#partition = options.partition;
+    this.#partition = options.partition && checkName("A limiter's partition", options.partition);
     this.#named = this.rules.some((rule) => rule.layout === "zset");
     this.#lines = new WaitingLines(store, wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0));
     if (options.name === undefined) claimUnnamed(store, this.rules);

@@ -148,4 +148,25 @@ describe("the memory store", () => {
     expect(creating).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
     expect(creating).toThrow(message);
   });
+
+  it.each([Number.NaN, -1, Infinity, 2 ** 53, undefined])(
+    "refuses a clock that tells %s for a time",
+    (time) => {
+      const store = memoryStore({ clock: () => time as number });
+      const limiter = createLimiter({ store, rules: slidingCells({ limit: 10, window: 1000 }) });
+      expect(() => limiter.tryAcquireSync("a")).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
+      expect(() => limiter.tryAcquireSync("a")).toThrow("clock must return milliseconds since the epoch");
+    },
+  );
+
+  it("cuts off the fractions of a clock that has them", () => {
+    const clock = { now: 1000.9 };
+    const store = memoryStore({ clock: () => clock.now });
+    const limiter = createLimiter({ store, rules: slidingLog({ limit: 1, window: 10 }) });
+    expect(limiter.tryAcquireSync("a").rules[0].at).toBe(1000);
+    clock.now = 1009.99;
+    expect(limiter.tryAcquireSync("a")).toMatchObject({ allowed: false, retryAfterMs: 1 });
+    clock.now = 1010.01;
+    expect(limiter.tryAcquireSync("a").allowed).toBe(true);
+  });
 });

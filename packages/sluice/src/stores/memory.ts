@@ -9,7 +9,7 @@ export interface MemoryStoreOptions {
    * an expired one or, where none is found, of one that has used the least of its limit.
    */
   readonly maxKeys?: number;
-  /** Milliseconds since the epoch, in whole numbers. By default a clock that never steps. */
+  /** Milliseconds since the epoch; fractions are cut off. By default a clock that never steps. */
   readonly clock?: () => number;
 }
 
@@ -29,7 +29,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       `clock must be a function that returns milliseconds; got ${show(clock)}.`,
     );
   }
-  return new MemoryStore(clock, maxKeys);
+  return new MemoryStore(clock === steadyClock ? clock : checked(clock), maxKeys);
 }
 
 const startedAt = performance.timeOrigin;
@@ -37,6 +37,18 @@ const startedAt = performance.timeOrigin;
 /** Wall-clock time at the start, monotonic from there: changes of the system's clock do not show. */
 function steadyClock(): number {
   return Math.floor(startedAt + performance.now());
+}
+
+/** The clock in whole milliseconds; one that tells no time would count nothing, or for ever. */
+function checked(clock: () => number): () => number {
+  return () => {
+    const now = Math.floor(clock());
+    if (now >= 0 && now <= Number.MAX_SAFE_INTEGER) return now;
+    throw new SluiceError(
+      "INVALID_OPTION",
+      `clock must return milliseconds since the epoch, from 0 to 2^53 - 1; got ${show(now)}.`,
+    );
+  };
 }
 
 type Mutable<T> = { -readonly [P in keyof T]: T[P] };

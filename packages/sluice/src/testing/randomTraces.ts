@@ -8,10 +8,11 @@ const LONGEST_TRACE = 600;
 
 /** Plays random traces until enough decisions were compared. One that fails is shrunk and printed with its seed. */
 export async function playTraces(
-  options: WorldOptions & { readonly decisions?: number; readonly seed?: number },
+  options: WorldOptions & { readonly seed?: number },
   theme: Theme,
+  decisions: number,
 ): Promise<void> {
-  const { decisions = 10_000, seed } = options;
+  const { seed } = options;
   let compared = 0;
   const property = fc.asyncProperty(
     fc.nat(),
