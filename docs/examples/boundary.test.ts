@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
@@ -44,4 +45,11 @@ test("at 80 columns everything is told in one line each", () => {
 
 test("there are no colours where the output is not a terminal", () => {
   expect(run(80).join("")).not.toContain("\u001b");
+});
+
+test("the README shows what is drawn", () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const drawn = run(80).filter((line) => /[●○┼]{5}|┼─/.test(line));
+  expect(drawn).toHaveLength(5);
+  for (const line of drawn) expect(readme).toContain(line.slice(2));
 });
