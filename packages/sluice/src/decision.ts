@@ -16,7 +16,10 @@ export interface RuleDecision {
   readonly degraded?: "open" | "closed" | "local";
 }
 
-/** The answer: allowed or not, and what the caller needs to know next. */
+/**
+ * The answer: allowed or not, and what the caller needs to know next. `limit`, `remaining`,
+ * `retryAfterMs` and `resetAfterMs` are the binding rule's.
+ */
 export interface Decision {
   readonly allowed: boolean;
   /** The binding rule: the one that denies longest or, when allowed, the one with the least left. */

@@ -7,6 +7,7 @@ import type { Charge, Count, Entry, Store, StoredRule } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
 import { type AcquireOptions, WaitingLines } from "./waiting.js";
 
+/** What `createLimiter` takes; only `rules` is needed. */
 export interface LimiterOptions {
   /** One rule or several: all must allow, and all are charged or none. */
   readonly rules: RuleInput | readonly RuleInput[];
@@ -34,6 +35,10 @@ export interface RequestOptions {
   readonly id?: string;
 }
 
+/**
+ * One or more rules over a store: all of them must allow, and all are charged or none. A denial is a
+ * decision, never an exception; misuse throws a `SluiceError` before anything is charged.
+ */
 export interface Limiter {
   readonly name: string;
   readonly rules: readonly Rule[];

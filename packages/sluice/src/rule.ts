@@ -13,11 +13,13 @@ export interface RuleOptions {
   readonly by?: readonly string[];
 }
 
+/** What `slidingLog` takes. */
 export interface SlidingLogOptions extends RuleOptions {
   /** How Redis keeps the log: `"zset"` has one member per request, for listing who and when. */
   readonly layout?: "compact" | "zset";
 }
 
+/** What `slidingCells` takes. */
 export interface SlidingCellsOptions extends RuleOptions {
   /** Into how many cells the window is cut: 60 unless told. More cells, finer edges. */
   readonly cells?: number;
@@ -25,8 +27,9 @@ export interface SlidingCellsOptions extends RuleOptions {
   readonly mode?: "strict" | "weighted";
 }
 
+/** What `tokenBucket` and `leakyBucket` take. */
 export interface BucketOptions extends RuleOptions {
-  /** How many units may pass at once. */
+  /** How many units may pass at once, and the largest cost that ever fits. */
   readonly burst?: number;
 }
 
@@ -53,7 +56,10 @@ export interface Rule {
 export const slidingLog = (options: SlidingLogOptions): Rule =>
   checkRule({ ...options, algorithm: "slidingLog" });
 
-/** Never over the limit (`"strict"`), in memory that does not grow with the limit. */
+/**
+ * Never over the limit, in memory that does not grow with it; refuses up to one cell early. With
+ * `mode: "weighted"` approximate: at most the limit plus what the oldest cell holds.
+ */
 export const slidingCells = (options: SlidingCellsOptions): Rule =>
   checkRule({ ...options, algorithm: "slidingCells" });
 

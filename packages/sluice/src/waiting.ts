@@ -2,6 +2,7 @@ import type { RuleDecision } from "./decision.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
 import type { Charge, Store } from "./store.js";
 
+/** How `acquire` waits: for which cost, and when it gives up. */
 export interface AcquireOptions {
   readonly cost?: number;
   /** Gives up when aborted, rejecting with the signal's reason. */

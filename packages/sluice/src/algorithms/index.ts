@@ -6,6 +6,7 @@ import { slidingCounter } from "./slidingCounter.js";
 import { slidingLog } from "./slidingLog.js";
 import { tokenBucket } from "./tokenBucket.js";
 
+/** What a rule's `algorithm` may be; each has a page in docs/algorithms. */
 export type AlgorithmName =
   | "slidingLog"
   | "slidingCells"

@@ -3,6 +3,7 @@ import { SluiceError, show, wholeNumber } from "../errors.js";
 import type { Charge, Count, Settlement, Store, StoredRule } from "../store.js";
 import { Meter, Table } from "./table.js";
 
+/** What `memoryStore` takes; nothing is needed. */
 export interface MemoryStoreOptions {
   /**
    * How many keys each rule keeps: 1,000,000 unless told. At the cap a new key takes the place of

@@ -8,6 +8,7 @@ import { ALGORITHMS } from "./scenario.js";
 import { type Runner, suiteOf, TIMEOUT_MS } from "./suite.js";
 import type { WorldOptions } from "./world.js";
 
+/** What `conformance` takes: a test runner, and how to make the store. */
 export interface ConformanceOptions extends Runner, WorldOptions {
   /** What the tests are listed under, such as "redisStore". */
   readonly name: string;

@@ -20,8 +20,11 @@ export interface World {
 /** The beginning of most tests: a whole second, a whole tenth of a minute, and no whole minute. */
 export const START = 1_700_000_000_000;
 
+/** How a test comes by its store. */
 export interface WorldOptions {
+  /** A fresh, empty store whose only clock is this one. */
   createStore(context: { readonly clock: () => number }): MaybePromise<Store>;
+  /** Called after each test instead of `store.close()`, where more is to be cleaned up. */
   discard?(store: Store): MaybePromise<void>;
 }
 

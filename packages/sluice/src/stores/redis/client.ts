@@ -13,6 +13,7 @@ export interface NodeRedisRunner {
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
 }
 
+/** A client or cluster of ioredis or node-redis, or anything that runs scripts the way they do. */
 export type RedisClient = ScriptRunner | NodeRedisRunner;
 
 /** What the store needs of a client: to run the script, and to know whether keys are spread over nodes. */

@@ -6,6 +6,7 @@ import { Batcher } from "./batch.js";
 import { type Operation, type Unit, unitsOf } from "./call.js";
 import { type Connection, connect, type RedisClient } from "./client.js";
 
+/** What `redisStore` takes besides the client. */
 export interface RedisStoreOptions {
   /** What all keys begin with: "sluice:" unless told. */
   readonly prefix?: string;
