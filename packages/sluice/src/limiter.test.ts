@@ -50,6 +50,12 @@ describe("createLimiter", () => {
     createLimiter({ store: memoryStore(), rules: onePerSecond });
   });
 
+  it("gives the place of a limiter without a name free when it is closed", async () => {
+    const store = memoryStore();
+    await createLimiter({ store, rules: onePerSecond }).close();
+    expect((await createLimiter({ store, rules: onePerSecond }).tryAcquire("a")).allowed).toBe(true);
+  });
+
   it("lets limiters of one name share counts, also after the limit was changed", async () => {
     const store = memoryStore({ clock: () => 5000 });
     const before = createLimiter({ store, name: "api", rules: slidingLog({ limit: 2, window: "1s" }) });

@@ -93,6 +93,7 @@ class RuleLimiter implements Limiter {
   readonly #partition: string | undefined;
   /** Whether some rule keeps each request by name. */
   readonly #named: boolean;
+  readonly #unnamed: boolean;
   #closed = false;
 
   constructor(options: LimiterOptions) {
@@ -104,7 +105,8 @@ class RuleLimiter implements Limiter {
     this.#partition = options.partition && checkName("A limiter's partition", options.partition);
     this.#named = this.rules.some((rule) => rule.layout === "zset");
     this.#lines = new WaitingLines(store, wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0));
-    if (options.name === undefined) claimUnnamed(store, this.rules);
+    this.#unnamed = options.name === undefined;
+    if (this.#unnamed) claimUnnamed(store, this.rules);
   }
 
   async tryAcquire(key: Key, cost = 1, options?: RequestOptions): Promise<Decision> {
@@ -190,6 +192,7 @@ class RuleLimiter implements Limiter {
   async close(): Promise<void> {
     this.#closed = true;
     this.#lines.close();
+    if (this.#unnamed) for (const { path } of this.rules) unnamedPaths.get(this.#store)?.delete(path);
     if (this.#ownsStore) await this.#store.close();
   }
 

@@ -247,6 +247,16 @@ describe("maxWaiting", () => {
     expect(entries).toContain("a3 at 1000");
   });
 
+  it("keeps the last place for the one who came first", async () => {
+    const { limiter } = twoPerSecond({ maxWaiting: 1 });
+    await limiter.tryAcquire("a", 2);
+    const { entries, acquire } = diary(limiter);
+    acquire("first");
+    acquire("second");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(entries).toEqual(["second: QUEUE_FULL at 0", "first at 1000"]);
+  });
+
   it("of 0 admits at once or not at all", async () => {
     const { entries, acquire } = diary(twoPerSecond({ maxWaiting: 0 }).limiter);
     for (const who of ["1st", "2nd", "3rd"]) {

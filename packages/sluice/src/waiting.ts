@@ -100,7 +100,7 @@ export class WaitingLines {
       };
       signal?.addEventListener("abort", abort, { once: true });
       line.waiters.add(waiter);
-      if (line.waiters.size > 1) this.#seat(waiter);
+      if (line.waiters.size > 1) this.#seat(waiter, line);
       if (this.#lines.has(key)) return;
       this.#lines.set(key, line);
       void this.#serve(key, line);
@@ -128,7 +128,7 @@ export class WaitingLines {
         const stillThere = line.waiters.has(head);
         if (waitMs === 0 && stillThere) head.admit(rules);
         else if (waitMs === 0) await this.#giveBack(head.charges, rules);
-        else if (stillThere && this.#seat(head)) await line.sleep(waitMs);
+        else if (stillThere && this.#seat(head, line)) await line.sleep(waitMs);
       } catch (error) {
         head.refuse(error);
       }
@@ -136,9 +136,11 @@ export class WaitingLines {
     this.#lines.delete(key);
   }
 
-  #seat(waiter: Waiter): boolean {
+  /** Gives the waiter a seat, but never the last one while the head of its line has none yet. */
+  #seat(waiter: Waiter, line: Line): boolean {
     if (waiter.seated) return true;
-    if (this.#seated >= this.#seats) {
+    const kept = line.head === waiter || line.head?.seated ? 0 : 1;
+    if (this.#seated + kept >= this.#seats) {
       waiter.refuse(
         new SluiceError(
           "QUEUE_FULL",

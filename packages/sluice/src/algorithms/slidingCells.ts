@@ -21,14 +21,12 @@ export interface Cells {
 }
 
 /**
- * Per key: the numbers of the first cell that is counted and of the one after the last, the total of
- * all counts, and the ring of counts. Cells outside that range are 0 in the ring; nothing counted is
- * a total of 0.
+ * Per key: the number of the cell after the newest, the total of all counts, and the ring of counts.
+ * Cells that have left the window by the last charge are 0 in the ring.
  */
-const FIRST = 0;
-const END = 1;
-const TOTAL = 2;
-const COUNTS = 3;
+const END = 0;
+const TOTAL = 1;
+const COUNTS = 2;
 
 export const slidingCells: Algorithm<Cells, Float64Array> = {
   prepare(rule: Rule) {
@@ -51,7 +49,7 @@ export const slidingCells: Algorithm<Cells, Float64Array> = {
     if (cost > cells.limit) return Infinity;
     const start = i * width(cells);
     let inside = page[start + TOTAL];
-    for (let k = page[start + FIRST]; k < page[start + END]; k++) {
+    for (let k = firstKept(cells, page, start); k < page[start + END]; k++) {
       const count = countOf(cells, page, start, k);
       inside -= count;
       const share = shareThatFits(cells, count, cells.limit - cost - inside);
@@ -67,17 +65,16 @@ export const slidingCells: Algorithm<Cells, Float64Array> = {
     const before = page[start + TOTAL] === 0 ? 0 : countOf(cells, page, start, k);
     const after = Math.max(0, before + cost);
     if (k < firstInside(cells, now) || after === before) return;
-    page[start + FIRST] = page[start + TOTAL] === 0 ? k : Math.min(page[start + FIRST], k);
     page[start + END] = Math.max(page[start + END], k + 1);
     page[start + TOTAL] += after - before;
     page[start + COUNTS + (k % cells.ring)] = after;
-    if (page[start + TOTAL] === 0) page[start + FIRST] = page[start + END] = 0;
+    if (page[start + TOTAL] === 0) page[start + END] = 0;
     else while (countOf(cells, page, start, page[start + END] - 1) === 0) page[start + END]--;
   },
 
   expiresAt(cells, page, i) {
     const start = i * width(cells);
-    for (let k = page[start + END] - 1; k >= page[start + FIRST]; k--) {
+    for (let k = page[start + END] - 1; k >= firstKept(cells, page, start); k--) {
       if (countOf(cells, page, start, k) > 0) return leaves(cells, k);
     }
     return 0;
@@ -87,7 +84,11 @@ export const slidingCells: Algorithm<Cells, Float64Array> = {
     let oldestAt: number | undefined;
     let newestAt: number | undefined;
     const start = i * width(cells);
-    for (let k = Math.max(page[start + FIRST], firstInside(cells, now)); k < page[start + END]; k++) {
+    for (
+      let k = Math.max(firstKept(cells, page, start), firstInside(cells, now));
+      k < page[start + END];
+      k++
+    ) {
       if (countOf(cells, page, start, k) === 0) continue;
       newestAt = k * cells.cell;
       oldestAt ??= newestAt;
@@ -99,7 +100,7 @@ export const slidingCells: Algorithm<Cells, Float64Array> = {
     let count = 0;
     const start = i * width(cells);
     const end = Math.min(page[start + END], Math.floor(to / cells.cell) + 1);
-    for (let k = Math.max(page[start + FIRST], Math.floor(from / cells.cell)); k < end; k++) {
+    for (let k = Math.max(firstKept(cells, page, start), Math.floor(from / cells.cell)); k < end; k++) {
       count += countOf(cells, page, start, k);
     }
     return count;
@@ -114,6 +115,11 @@ function width(cells: Cells): number {
 
 function countOf(cells: Cells, page: Float64Array, start: number, k: number): number {
   return page[start + COUNTS + (k % cells.ring)];
+}
+
+/** The oldest cell that the ring has room for. */
+function firstKept(cells: Cells, page: Float64Array, start: number): number {
+  return Math.max(0, page[start + END] - cells.ring);
 }
 
 /** When the last millisecond of cell `k` leaves the window. */
@@ -134,8 +140,9 @@ function load(cells: Cells, page: Float64Array, i: number, now: number): number 
   const inside = firstInside(cells, now);
   const end = Math.min(inside, page[start + END]);
   let left = 0;
-  for (let k = page[start + FIRST]; k < end; k++) left += countOf(cells, page, start, k);
-  if (cells.strict || inside < page[start + FIRST] || inside >= page[start + END]) return total - left;
+  for (let k = firstKept(cells, page, start); k < end; k++) left += countOf(cells, page, start, k);
+  if (cells.strict || inside < firstKept(cells, page, start) || inside >= page[start + END])
+    return total - left;
   const count = countOf(cells, page, start, inside);
   const share = Math.min(cells.cell, leaves(cells, inside) - now);
   return total - left - count + Math.ceil((count * share) / cells.cell);
@@ -144,12 +151,11 @@ function load(cells: Cells, page: Float64Array, i: number, now: number): number 
 /** Forgets the cells that have left the window. */
 function dropLeft(cells: Cells, page: Float64Array, start: number, now: number): void {
   const end = Math.min(firstInside(cells, now), page[start + END]);
-  for (let k = page[start + FIRST]; k < end; k++) {
+  for (let k = firstKept(cells, page, start); k < end; k++) {
     const slot = start + COUNTS + (k % cells.ring);
     page[start + TOTAL] -= page[slot];
     page[slot] = 0;
   }
-  page[start + FIRST] = Math.max(page[start + FIRST], end);
 }
 
 /**

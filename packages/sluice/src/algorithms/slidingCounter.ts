@@ -4,7 +4,7 @@
  *
  * Guarantee: approximate. It takes the previous window's requests to be spread evenly; where they
  * are not, it admits up to twice the limit in a window, or refuses wrongly.
- * Cost: five numbers per key, O(1).
+ * Cost: four numbers per key, O(1).
  *
  * It is the weighted cells algorithm with a single cell, as wide as the window.
  */
