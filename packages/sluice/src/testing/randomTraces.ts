@@ -5,6 +5,8 @@ import { Trace } from "./trace.js";
 import { inWorld, type WorldOptions } from "./world.js";
 
 const LONGEST_TRACE = 600;
+/** How long a failing trace is shrunk: on a remote store it would else take minutes. */
+const SHRINKING_MS = 20_000;
 
 /** Plays random traces until enough decisions were compared. One that fails is shrunk and printed with its seed. */
 export async function playTraces(
@@ -14,15 +16,21 @@ export async function playTraces(
 ): Promise<void> {
   const { seed } = options;
   let compared = 0;
+  let shrinkUntil = Infinity;
   const property = fc.asyncProperty(
     fc.nat(),
     fc.array(fc.nat(), { maxLength: LONGEST_TRACE, size: "max" }),
-    (scenario, codes) =>
-      inWorld(options, async (world) => {
+    async (scenario, codes) => {
+      if (performance.now() > shrinkUntil) return;
+      await inWorld(options, async (world) => {
         const trace = new Trace(world, scenarioOf(theme, scenario));
-        await trace.play(codes);
+        await trace.play(codes).catch((error) => {
+          shrinkUntil = Math.min(shrinkUntil, performance.now() + SHRINKING_MS);
+          throw error;
+        });
         compared += trace.decisions;
-      }),
+      });
+    },
   );
   // Unbiased lengths are even from none to the longest, and three steps in four are decisions.
   const numRuns = Math.ceil((3 * decisions) / LONGEST_TRACE) + 10;
