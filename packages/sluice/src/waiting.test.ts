@@ -288,6 +288,25 @@ describe("a store that takes its time, or fails", () => {
     expect((await limiter.status("a"))[0].count).toBe(0);
   });
 
+  it("is asked again at once when something was given back while it was answering a denial", async () => {
+    const memory = memoryStore({ clock: Date.now });
+    const store = remotely(memory);
+    store.decide = async (charges, commit) => {
+      const answer = memory.decide(charges, commit);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return answer;
+    };
+    const { limiter } = twoPerSecond({ store });
+    const { entries, acquire } = diary(limiter);
+    acquire("1st", { cost: 2 });
+    await vi.advanceTimersByTimeAsync(100);
+    acquire("2nd", { cost: 2 });
+    await vi.advanceTimersByTimeAsync(50);
+    await limiter.reset("a");
+    await vi.advanceTimersByTimeAsync(150);
+    expect(entries).toEqual(["1st at 100", "2nd at 300"]);
+  });
+
   it("fails the call at the head of the line and no other", async () => {
     const { limiter, asked } = twoPerSecond();
     asked.mockImplementationOnce(() => {

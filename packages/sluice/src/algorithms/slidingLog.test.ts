@@ -90,6 +90,7 @@ describe("slidingLog's numbers", () => {
       log.charge(now, 2 ** 50 + 1);
       log.charge(now + 500, 2 ** 50 - 1);
       expect(log.remaining(now + 500)).toBe(1);
+      expect(log.remaining(now + 1000)).toBe(limit - 2 ** 50 + 1);
       now += 1000;
     }
   });

@@ -42,14 +42,18 @@ describe("at its cap the memory store", () => {
     }
   });
 
-  it("drops expired keys before live ones", async () => {
-    const { clock, take, used } = bounded(16);
-    for (const key of names("old", 8)) take(key, 5);
-    clock.now += 600;
-    for (const key of names("live", 8)) take(key);
-    clock.now += 400;
-    for (const key of names("new", 8)) take(key);
-    for (const key of [...names("live", 8), ...names("new", 8)]) expect(await used(key)).toBe(1);
+  it("drops an expired key before live ones, wherever it stands", async () => {
+    const keys = names("key", 12);
+    for (const expired of keys) {
+      const { clock, take, used } = bounded(12);
+      for (const key of keys) take(key);
+      clock.now += 600;
+      const live = keys.filter((key) => key !== expired);
+      for (const key of live) take(key);
+      clock.now += 400;
+      take("new");
+      for (const key of [...live, "new"]) expect(await used(key)).toBe(1);
+    }
   });
 
   it("still admits and counts a new key when all others are at their limit", async () => {

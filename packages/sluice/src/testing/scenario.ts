@@ -65,17 +65,25 @@ const RECORDS: readonly Key[] = [
   { user: "1", ip: "y" },
   { user: 2, ip: "x" },
 ];
+/** Keys of which one has no part but the one that rules count by. */
+const PARTIAL_RECORDS: readonly Key[] = [{ user: "1" }, { user: "1", ip: "x" }, { user: 2 }];
 
 export function scenarioOf(theme: Theme, code: number): Scenario {
   const digits = new Digits(code);
   const startAt = digits.of(STARTS);
   if (theme !== "several rules") return { rules: [randomRule(theme, digits, {})], keys: KEYS, startAt };
-  const isByParts = digits.below(2) === 1;
+  const keys = digits.of([KEYS, RECORDS, PARTIAL_RECORDS]);
   const rules = ["first", "second", "third"].slice(0, 2 + digits.below(2)).map((name) => {
-    const by = isByParts ? digits.of([undefined, ["user"], ["ip"], ["ip", "user"]]) : undefined;
+    const by = digits.of(waysToCount(keys));
     return randomRule(digits.of(ALGORITHMS), digits, { name, ...(by && { by }) });
   });
-  return { rules, keys: isByParts ? RECORDS : KEYS, startAt };
+  return { rules, keys, startAt };
+}
+
+/** The parts that all the keys have, in every choice and order. */
+function waysToCount(keys: readonly Key[]): readonly (readonly string[] | undefined)[] {
+  if (keys === KEYS) return [undefined];
+  return keys === RECORDS ? [undefined, ["user"], ["ip"], ["ip", "user"]] : [undefined, ["user"]];
 }
 
 function randomRule(algorithm: AlgorithmName, digits: Digits, base: Partial<RuleOptions>): Rule {
