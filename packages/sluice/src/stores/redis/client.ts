@@ -54,12 +54,17 @@ type Run = (keys: string[], args: string[]) => Promise<unknown>;
 /** Runs by digest; where the server does not know the script (new, restarted, flushed), sends it whole. */
 function withFallback(cluster: boolean, { cached, whole }: { cached: Run; whole: Run }): Connection {
   async function run(keys: string[], args: string[]): Promise<unknown> {
-    for (let tries = 0; ; tries++) {
+    let known = true;
+    for (let tries = 0; ; ) {
       try {
-        return await cached(keys, args);
+        return await (known ? cached : whole)(keys, args);
       } catch (error) {
-        if (says(error, "NOSCRIPT")) return whole(keys, args);
+        if (known && says(error, "NOSCRIPT")) {
+          known = false;
+          continue;
+        }
         if (!says(error, "TRYAGAIN") || tries >= MOVING_RETRIES) throw error;
+        tries++;
         await new Promise((resolve) => setTimeout(resolve, MOVING_RETRY_MS));
       }
     }
