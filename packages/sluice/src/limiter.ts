@@ -159,9 +159,7 @@ class RuleLimiter implements Limiter {
 
   async count(key: Key, period: Period = {}): Promise<Count> {
     const { from, to } = checkPeriod(period);
-    const counts = await Promise.all(
-      this.#charges(key, 0).map((charge) => this.#store.count(charge, from, to)),
-    );
+    const counts = await this.#store.count(this.#charges(key, 0), from, to);
     const best = counts.filter((count) => count !== undefined).sort(byCoverage)[0];
     if (best !== undefined) return best;
     throw new SluiceError(

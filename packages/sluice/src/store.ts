@@ -43,7 +43,8 @@ export interface Entry {
 
 /**
  * Makes the rules' arithmetic atomic and keeps their state. The charges of one call differ in
- * rule or key. Write one by following CONTRIBUTING.md and running `conformance` of "sluice/testing".
+ * rule or key, and every call about a key carries all of them, so that a store may keep the counts
+ * of several rules in one place. Write one by following CONTRIBUTING.md and running `conformance` of "sluice/testing".
  */
 export interface Store {
   /** True when no method answers by a promise, so that `tryAcquireSync` works. */
@@ -54,8 +55,8 @@ export interface Store {
   settle(settlements: readonly Settlement[]): MaybePromise<void>;
   /** What each rule holds for its key; costs are ignored. */
   status(charges: readonly Charge[]): MaybePromise<readonly RuleStatus[]>;
-  /** What was counted from `from` to `to`, both included, or undefined where the algorithm keeps no history. */
-  count(charge: Charge, from: number, to: number): MaybePromise<Count | undefined>;
+  /** What each rule counted from `from` to `to`, both included; undefined where it keeps no history. Costs are ignored. */
+  count(charges: readonly Charge[], from: number, to: number): MaybePromise<readonly (Count | undefined)[]>;
   /** The newest requests from `from` to `to`, oldest first, where the rule's log keeps them by name. */
   entries?(charge: Charge, from: number, to: number, most: number): MaybePromise<readonly Entry[]>;
   /** Forgets what was counted; costs are ignored. */

@@ -135,10 +135,13 @@ class MemoryStore implements Store {
     });
   }
 
-  count({ rule, key }: Charge, from: number, to: number): Count | undefined {
-    const meter = this.#meter(rule);
-    const slot = meter.table.find(key);
-    return meter.count(slot, meter.timeFor(slot, this.#clock()), from, to);
+  count(charges: readonly Charge[], from: number, to: number): readonly (Count | undefined)[] {
+    const now = this.#clock();
+    return charges.map(({ rule, key }) => {
+      const meter = this.#meter(rule);
+      const slot = meter.table.find(key);
+      return meter.count(slot, meter.timeFor(slot, now), from, to);
+    });
   }
 
   reset(charges: readonly Charge[]): void {

@@ -97,7 +97,7 @@ const FLAWS: Readonly<Record<string, readonly [Flaw, RegExp]>> = {
   "resets nothing": [() => ({ reset: () => {} }), /random traces/],
   "miscounts a period by one": [
     (sound) => ({
-      count: (charge, from, to) => sound.count(charge, from, Math.max(from, to - 1)),
+      count: (charges, from, to) => sound.count(charges, from, Math.max(from, to - 1)),
     }),
     /random traces/,
   ],

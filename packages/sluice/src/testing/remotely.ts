@@ -7,7 +7,7 @@ export function remotely(store: Store): Store {
     decide: async (charges, commit) => store.decide(charges, commit),
     settle: async (settlements) => store.settle(settlements),
     status: async (charges) => store.status(charges),
-    count: async (charge, from, to) => store.count(charge, from, to),
+    count: async (charges, from, to) => store.count(charges, from, to),
     reset: async (charges) => store.reset(charges),
     close: async () => store.close(),
   };

@@ -26,12 +26,15 @@ export interface WorldOptions {
   createStore(context: { readonly clock: () => number }): MaybePromise<Store>;
   /** Called after each test instead of `store.close()`, where more is to be cleaned up. */
   discard?(store: Store): MaybePromise<void>;
+  /** Changes each rule before it is used, to try a store's other ways of keeping the same counts. */
+  adapt?(rule: RuleInput): RuleInput;
 }
 
 /** Runs the body in a world of its own, and discards it whatever happens. */
 export async function inWorld(options: WorldOptions, body: (world: World) => Promise<void>): Promise<void> {
   const clock: VirtualClock = { now: START };
   const store = await options.createStore({ clock: () => clock.now });
+  const { adapt = (rule) => rule } = options;
   let limiters = 0;
   try {
     await body({
@@ -39,7 +42,8 @@ export async function inWorld(options: WorldOptions, body: (world: World) => Pro
       store,
       limiter(rules, name) {
         limiters++;
-        return createLimiter({ name: name ?? `limiter ${limiters}`, store, rules });
+        const adapted = (Array.isArray(rules) ? rules : [rules]).map(adapt);
+        return createLimiter({ name: name ?? `limiter ${limiters}`, store, rules: adapted });
       },
     });
   } finally {

@@ -75,7 +75,9 @@ export class Batcher {
         this.#now(),
         batch.map((waiting) => waiting.call),
       );
-      const reply = (await this.#connection.run(keys, args)) as readonly unknown[];
+      // What a settlement gives back must not be given twice.
+      const repeatable = batch.every(({ call }) => call.operation !== "s");
+      const reply = (await this.#connection.run(keys, args, repeatable)) as readonly unknown[];
       let start = 1;
       for (const { call, answer } of batch) {
         answer(reply, start);

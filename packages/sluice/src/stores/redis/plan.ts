@@ -18,45 +18,65 @@ interface Part {
   readonly members: readonly number[];
 }
 
-/** Plans by the first rule of a call and by which of its charges have a key in common. */
-const plans = new WeakMap<StoredRule, Map<string, readonly Part[]>>();
+interface Plan {
+  readonly rules: readonly StoredRule[];
+  /** For each charge, the first one that it shares a log with, or itself. */
+  readonly firsts: readonly number[];
+  readonly parts: readonly Part[];
+}
+
+/** Plans by the first rule of a call: one for each limiter, whose calls all have the same rules. */
+const plans = new WeakMap<StoredRule, Plan[]>();
 
 /** How the charges of a call are put to the script: the exact windows over one key as one log. */
 export function planOf(charges: readonly Charge[]): readonly Part[] {
   const { rule } = charges[0];
-  const known = plans.get(rule) ?? new Map<string, readonly Part[]>();
-  plans.set(rule, known);
-  const pattern = charges.length === 1 ? "" : keyPattern(charges);
-  let plan = known.get(pattern);
+  const known = plans.get(rule) ?? [];
+  let plan = known.find((other) => isFor(other, charges));
   if (plan === undefined) {
     plan = makePlan(charges);
-    known.set(pattern, plan);
+    known.push(plan);
+    plans.set(rule, known);
   }
-  return plan;
+  return plan.parts;
 }
 
-/** For each charge, its rule's path and the first charge with the same key. */
-function keyPattern(charges: readonly Charge[]): string {
-  return charges
-    .map(({ rule, key }) => `${rule.path} ${charges.findIndex((other) => other.key === key)}`)
-    .join("\n");
+function isFor({ rules, firsts }: Plan, charges: readonly Charge[]): boolean {
+  return (
+    rules.length === charges.length &&
+    charges.every(({ rule }, c) => rule === rules[c] && firstOf(charges, c) === firsts[c])
+  );
 }
 
-function makePlan(charges: readonly Charge[]): Part[] {
-  const parts: Part[] = [];
-  const taken = new Set<number>();
-  charges.forEach((charge, c) => {
-    if (taken.has(c)) return;
-    const members = charges.flatMap((other, o) => (o === c || sharesLog(charge, other) ? [o] : []));
-    for (const member of members) taken.add(member);
-    parts.push({ spec: specOf(members.map((member) => charges[member].rule)), members });
+function makePlan(charges: readonly Charge[]): Plan {
+  const firsts = charges.map((_, c) => firstOf(charges, c));
+  const parts = [...new Set(firsts)].map((first) => {
+    const members = firsts.flatMap((other, c) => (other === first ? [c] : []));
+    return { spec: specOf(members.map((member) => charges[member].rule)), members };
   });
-  return parts;
+  return { rules: charges.map(({ rule }) => rule), firsts, parts };
 }
 
+function firstOf(charges: readonly Charge[], c: number): number {
+  for (let first = 0; first < c; first++) {
+    if (sharesLog(charges[first], charges[c])) return first;
+  }
+  return c;
+}
+
+/**
+ * Whether two rules share a log must not hang on the key, or a rule would count one key in two logs:
+ * so those that count by other parts never do, though some keys may have no other parts.
+ */
 function sharesLog(a: Charge, b: Charge): boolean {
-  const logs = a.rule.layout === "compact" && b.rule.layout === "compact";
-  return logs && a.key === b.key && a.partition === b.partition && limiterOf(a.rule) === limiterOf(b.rule);
+  return (
+    a.rule.layout === "compact" &&
+    b.rule.layout === "compact" &&
+    a.key === b.key &&
+    a.partition === b.partition &&
+    a.rule.by?.join() === b.rule.by?.join() &&
+    limiterOf(a.rule) === limiterOf(b.rule)
+  );
 }
 
 function limiterOf(rule: StoredRule): string {
@@ -90,9 +110,9 @@ function specOf(rules: readonly StoredRule[]): Spec {
   }
 }
 
-/** Rules of other names never share a log; a changed limit or window goes on with it. */
+/** Rules of other names never share a log; a changed limit, window or order goes on with it. */
 function logPath(rules: readonly StoredRule[]): string {
-  return [limiterOf(rules[0]), ...rules.map((rule) => rule.name), "log"].join("/");
+  return [limiterOf(rules[0]), ...rules.map((rule) => rule.name).sort(), "log"].join("/");
 }
 
 function spec(letter: string, numbers: readonly number[], suffix: string, windows = 1): Spec {

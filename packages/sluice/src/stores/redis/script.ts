@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "e1de71fb0e6a18384f57a076e3581c28a5a274ef";
+export const sha = "7aa6920d610d19cde2beb78dd36e8209d05e03c3";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -258,7 +258,7 @@ end
 local function charge(state, rule, now, at, cost)
 if now - at >= rule.longest then return end
 local before, text = state.latest, state.text
-if text and before <= now - rule.longest then
+if text and before <= now - rule.longest and state.tail - state.first > 100 then
 call('UNLINK', state.key)
 text = false
 end
@@ -611,6 +611,7 @@ local remaining = max(0, floor(rule[3] - short / rule[2]))
 if count == 0 then return 0, remaining end
 return count, remaining, state.since, state.latest
 end
+function algorithm.count() return 0, 0, 0 end
 return algorithm
 end
 local function express(key, rule, now, cost, commit, reply, r)

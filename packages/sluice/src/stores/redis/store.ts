@@ -1,7 +1,7 @@
 import { algorithms } from "../../algorithms/index.js";
 import type { RuleDecision, RuleStatus } from "../../decision.js";
 import { SluiceError, show } from "../../errors.js";
-import type { Charge, Count, Entry, Settlement, Store } from "../../store.js";
+import type { Charge, Count, Entry, Settlement, Store, StoredRule } from "../../store.js";
 import { Batcher } from "./batch.js";
 import { type Operation, type Unit, unitsOf } from "./call.js";
 import { type Connection, connect, type RedisClient } from "./client.js";
@@ -64,17 +64,11 @@ class RedisStore implements Store {
     return this.#call("t", charges, perRule(charges, 5, readStatus));
   }
 
-  async count(charge: Charge, from: number, to: number): Promise<Count | undefined> {
-    const { prepare, resolutionMs: resolution } = algorithms[charge.rule.algorithm];
-    const resolutionMs = resolution(prepare(charge.rule));
-    if (resolutionMs === 0) return undefined;
-    const read = (_units: readonly Unit[], reply: readonly unknown[], start: number): Count => {
-      const [count, first, last] = reply.slice(start, start + 3).map(Number);
-      return last < first
-        ? { count: 0, from, to, resolutionMs }
-        : { count, from: first, to: last, resolutionMs };
-    };
-    return this.#call("c", [{ ...charge, cost: from }], read, () => to);
+  count(charges: readonly Charge[], from: number, to: number): Promise<readonly (Count | undefined)[]> {
+    const asked = charges.map((charge) => ({ ...charge, cost: from }));
+    const read = ({ rule }: Charge, reply: readonly unknown[], start: number) =>
+      readCount(rule, from, to, reply, start);
+    return this.#call("c", asked, perRule(asked, 3, read), () => to);
   }
 
   entries(charge: Charge, from: number, to: number, most: number): Promise<readonly Entry[]> {
@@ -106,7 +100,7 @@ class RedisStore implements Store {
       const reason = error instanceof Error ? error.message : String(error);
       throw new SluiceError("STORE_FAILED", `Redis did not decide: ${reason}`, { cause: error });
     } finally {
-      if (batcher.idle) this.#batchers.delete(partition);
+      if (batcher.idle && this.#batchers.get(partition) === batcher) this.#batchers.delete(partition);
     }
   }
 }
@@ -154,6 +148,21 @@ function readStatus({ rule }: Charge, reply: readonly unknown[], start: number):
     newestAt: newest < 0 ? undefined : newest,
     resetAfterMs,
   };
+}
+
+/** Where the algorithm keeps no history there is no count; where the period is not kept, an empty one. */
+function readCount(
+  rule: StoredRule,
+  from: number,
+  to: number,
+  reply: readonly unknown[],
+  start: number,
+): Count | undefined {
+  const { prepare, resolutionMs: resolution } = algorithms[rule.algorithm];
+  const resolutionMs = resolution(prepare(rule));
+  if (resolutionMs === 0) return undefined;
+  const [count, first, last] = reply.slice(start, start + 3).map(Number);
+  return last < first ? { count: 0, from, to, resolutionMs } : { count, from: first, to: last, resolutionMs };
 }
 
 /** From "cost:unique:id" and times in turn, newest first. */

@@ -130,7 +130,9 @@ local function slidingLog()
   local function charge(state, rule, now, at, cost)
     if now - at >= rule.longest then return end
     local before, text = state.latest, state.text
-    if text and before <= now - rule.longest then
+    -- A long log of which nothing counts any more goes at once; a short one as the next entry is written, since
+    -- a key that goes and comes back within one script is an error while its slot moves to another node.
+    if text and before <= now - rule.longest and state.tail - state.first > 100 then
       call('UNLINK', state.key)
       text = false
     end

@@ -54,5 +54,8 @@ local function tokenBucket()
     return count, remaining, state.since, state.latest
   end
 
+  -- A bucket keeps no history
+  function algorithm.count() return 0, 0, 0 end
+
   return algorithm
 end
