@@ -10,7 +10,7 @@ export interface MemoryStoreOptions {
    * an expired one or, where none is found, of one that has used the least of its limit.
    */
   readonly maxKeys?: number;
-  /** Milliseconds since the epoch; fractions are cut off. By default a clock that never steps. */
+  /** Milliseconds since the epoch; fractions are cut off. By default the system's, never stepping back. */
   readonly clock?: () => number;
 }
 
@@ -33,11 +33,18 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   return new MemoryStore(clock === steadyClock ? clock : checked(clock), maxKeys);
 }
 
-const startedAt = performance.timeOrigin;
+/** The last time told, and how far it is ahead of the system's. In an array, where numbers cost no memory. */
+const told = new Float64Array(2);
 
-/** Wall-clock time at the start, monotonic from there: changes of the system's clock do not show. */
+/** The system's clock, but where that steps back this one goes on from where it was. */
 function steadyClock(): number {
-  return Math.floor(startedAt + performance.now());
+  const now = Date.now() + told[1];
+  if (now < told[0]) {
+    told[1] += told[0] - now;
+    return told[0];
+  }
+  told[0] = now;
+  return now;
 }
 
 /** The clock in whole milliseconds; one that tells no time would count nothing, or for ever. */
