@@ -84,6 +84,11 @@ export class Model {
     for (const rule of this.#rules) this.#oracles.delete(placeOf(rule, key));
   }
 
+  /** Whether some rule counts both keys as one. */
+  countsTogether(key: Key, other: Key): boolean {
+    return this.#rules.some((rule) => placeOf(rule, key) === placeOf(rule, other));
+  }
+
   /**
    * Whether something that this key holds counts at `from` but has gone at `to`. After the clock
    * went from `to` back to `from`, a store may have dropped it or not: both are right.

@@ -41,7 +41,7 @@ export class Trace {
   readonly #window: number;
   readonly #cell: number;
   readonly #most: number;
-  readonly #reservations: { key: Key; reservation: Reservation }[] = [];
+  #reservations: { key: Key; reservation: Reservation }[] = [];
   readonly #steps: unknown[][] = [];
   readonly #lookBackMs: number;
   /** The latest time there was. */
@@ -163,10 +163,15 @@ export class Trace {
     this.#note("step back");
   }
 
+  /**
+   * Forgets the key's reservations too: to settle one that the store forgot takes from whoever came in
+   * the same millisecond, or from nobody where the store knows requests by name. Both are right.
+   */
   async #reset(key: Key): Promise<void> {
     this.#note("reset", key);
     await this.#limiter.reset(key);
     this.#model.reset(key);
+    this.#reservations = this.#reservations.filter((open) => !this.#model.countsTogether(key, open.key));
   }
 
   #compareDecision(actual: Decision, key: Key, cost: number, commit: boolean): void {

@@ -48,6 +48,19 @@ export function lawsOfSettling({ describe, test }: Suite): void {
         assert.deepEqual(await limiter.status("a"), before);
       });
 
+      test(`${name}: one that was reset, settled when the clock stepped back before it, changes nothing`, async (world) => {
+        const limiter = world.limiter(rule);
+        world.clock.now += 5000;
+        const [up, down] = [await limiter.reserve("a", 1), await limiter.reserve("a", 1)];
+        await limiter.reset("a");
+        world.clock.now -= 5000;
+        await limiter.tryAcquire("a");
+        const before = await limiter.status("a");
+        await up.settle(3);
+        await down.cancel();
+        assert.deepEqual(await limiter.status("a"), before);
+      });
+
       test(`${name}: giving back more than was taken leaves no more than the limit`, async (world) => {
         const charge = { rule: { ...rule, path: "own" }, key: "a", partition: "a", cost: most };
         const [{ at }] = await world.store.decide([charge], true);
