@@ -1,21 +1,22 @@
 // @ts-check
 // A process of its own that calls one limiter as fast as it can, told by messages when and for how long:
-// [client, port, clock's error in milliseconds]. It answers with what it was told, by Redis' stamps.
+// arguments: client, clock's error in milliseconds. It answers with what it was told, by Redis' stamps.
 import { argv, exit } from "node:process";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { createLimiter, slidingLog } from "sluice";
 import { redisStore } from "sluice/redis";
 
-const [, , kind, port = "", clockError = "0"] = argv;
+const [, , kind, clockError = "0"] = argv;
 const trueNow = Date.now;
 Date.now = () => trueNow() + Number(clockError);
 
 const CALLERS = 10;
 
-async function connect() {
+/** @param {number} port */
+async function connect(port) {
   if (kind === "ioredis") {
-    const client = new Redis(Number(port));
+    const client = new Redis(port);
     client.on("error", () => {}); // Redis is killed on purpose
     return client;
   }
@@ -25,10 +26,9 @@ async function connect() {
   return client;
 }
 
-const store = redisStore(await connect());
-
-/** @param {{ key: string, limit: number, window: number, forMs: number }} task */
-async function hammer({ key, limit, window, forMs }) {
+/** @param {{ port: number, key: string, limit: number, window: number, forMs: number }} task */
+async function hammer({ port, key, limit, window, forMs }) {
+  const store = redisStore(await connect(port));
   const limiter = createLimiter({ name: key, store, rules: slidingLog({ limit, window }) });
   const ends = performance.now() + forMs;
   /** @type {{ admitted: number[], denied: number[], failures: string[], slowestMs: number }} */

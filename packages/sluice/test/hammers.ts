@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Told } from "./admissions.js";
 
 export interface Task {
+  readonly port: number;
   readonly key: string;
   readonly limit: number;
   readonly window: number;
@@ -22,13 +23,9 @@ export interface Hammers {
 }
 
 /** One process per entry of `clockErrors`: by how many milliseconds its clock is wrong. */
-export async function startHammers(port: number, clockErrors: readonly number[]): Promise<Hammers> {
+export async function startHammers(clockErrors: readonly number[]): Promise<Hammers> {
   const children = clockErrors.map((error, n) =>
-    fork(join(import.meta.dirname, "hammer.mjs"), [
-      n % 2 === 0 ? "ioredis" : "node-redis",
-      String(port),
-      String(error),
-    ]),
+    fork(join(import.meta.dirname, "hammer.mjs"), [n % 2 === 0 ? "ioredis" : "node-redis", String(error)]),
   );
   await Promise.all(children.map(answer));
   return {

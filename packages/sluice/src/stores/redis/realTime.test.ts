@@ -13,24 +13,27 @@ const HOUR = 3_600_000;
 const CLOCK_ERRORS = [0, HOUR, -HOUR, 0, 0, -HOUR, HOUR, 0];
 const load = { limit: 100, window: 250, forMs: 1500 };
 
+let hammers: Hammers;
+beforeAll(async () => {
+  hammers = await startHammers(CLOCK_ERRORS);
+}, 60_000);
+afterAll(() => hammers.stop());
+
 describe("eight processes, half of them with clocks an hour off either way", () => {
   let server: RedisServer;
   let control: Redis;
-  let hammers: Hammers;
   beforeAll(async () => {
     server = await startRedis();
     control = new Redis(server.port);
-    hammers = await startHammers(server.port, CLOCK_ERRORS);
   });
   afterAll(async () => {
-    hammers.stop();
     control.disconnect();
     await server.stop();
   });
 
   test("admit exactly the limit in every window", async () => {
     const started = Date.now();
-    const told = await hammers.run({ key: "undisturbed", ...load });
+    const told = await hammers.run({ port: server.port, key: "undisturbed", ...load });
     expect(told.failures).toEqual([]);
     expectNeverOver(told.admitted, load.limit, load.window);
     expectNeverUnder(told, load.limit, load.window);
@@ -48,7 +51,7 @@ describe("eight processes, half of them with clocks an hour off either way", () 
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     })();
-    const told = await hammers.run({ key: "flushed", ...load });
+    const told = await hammers.run({ port: server.port, key: "flushed", ...load });
     ended = true;
     await flushing;
     expect(flushes).toBeGreaterThan(20);
@@ -65,9 +68,8 @@ describe.each([
 ])("a Redis %s", (_, args) => {
   test("that is killed and restarted under eight processes leaves no call hanging", async () => {
     const server = await startRedis(...args);
-    const hammers = await startHammers(server.port, CLOCK_ERRORS);
     try {
-      const long = { key: "killed", limit: 100, window: 2000, forMs: 3000 };
+      const long = { port: server.port, key: "killed", limit: 100, window: 2000, forMs: 3000 };
       const running = hammers.run(long);
       await new Promise((resolve) => setTimeout(resolve, 1000));
       await server.kill();
@@ -90,14 +92,13 @@ describe.each([
         expect(Math.min(...after) - killedAt).toBeLessThan(long.window - 500);
       }
     } finally {
-      hammers.stop();
       await server.stop();
     }
   });
 });
 
 test("a replica that was promoted goes on with what had reached it", async () => {
-  const master = await startRedis();
+  const master = await startRedis("--repl-diskless-sync-delay", "0");
   const replica = await startRedis("--replicaof", "127.0.0.1", String(master.port));
   const clients = [master, replica].map(({ port }) => new Redis(port));
   try {
