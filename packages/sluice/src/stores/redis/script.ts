@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "7aa6920d610d19cde2beb78dd36e8209d05e03c3";
+export const sha = "537b409ca94820840d39b2e8081b716fada09bdd";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -376,7 +376,7 @@ local before, member = recorded(state, at, id)
 local after = math.max(0, before + cost)
 if members > 0 then call('ZREMRANGEBYRANK', state.key, 1, members) end
 if member then call('ZREM', state.key, member) end
-if after > 0 then call('ZADD', state.key, at, after .. ':' .. id) end
+if after > 0 then call('ZADD', state.key, at, string.format('%.0f:', after) .. id) end
 state.total = state.total - gone + after - before
 if state.total == 0 then
 call('DEL', state.key)
@@ -384,7 +384,7 @@ state.latest = 0
 return
 end
 call('ZADD', state.key, -state.total, '')
-call('PEXPIRE', state.key, rule[2] + TTL_SLACK)
+call('PEXPIRE', state.key, rule[2] + state.ahead + TTL_SLACK)
 state.latest = tonumber(call('ZREVRANGE', state.key, 0, 0, 'WITHSCORES')[2])
 end
 function algorithm.expires(state, rule) return state.total == 0 and 0 or state.latest + rule[2] end
@@ -493,7 +493,7 @@ end
 state.cells[k] = after
 while count_of(state, rule, state.ends - 1) == 0 do state.ends = state.ends - 1 end
 call('HSET', state.key, 'm', pack('<ddd', state.first, state.ends, state.total), k % rule[4], pack('<dd', k, after))
-call('PEXPIRE', state.key, leaves(rule, state.ends - 1) - now + TTL_SLACK)
+call('PEXPIRE', state.key, leaves(rule, state.ends - 1) - now + state.ahead + TTL_SLACK)
 end
 function algorithm.expires(state, rule)
 for k = state.ends - 1, state.first, -1 do
@@ -547,7 +547,7 @@ if ends <= now or ends < state.ends then return end
 local count = (ends == state.ends and state.count or 0) + cost
 if count > 0 then
 state.ends, state.count = ends, count
-call('SET', state.key, pack('<dd', ends, count), 'PX', ends - now + TTL_SLACK)
+call('SET', state.key, pack('<dd', ends, count), 'PX', ends - now + state.ahead + TTL_SLACK)
 else
 state.ends, state.count = 0, 0
 call('DEL', state.key)
@@ -597,7 +597,7 @@ end
 if after == short then return end
 if after > 0 then
 state.missing, state.latest, state.since = after, now, math.min(since, at)
-call('SET', state.key, pack('<ddd', after, now, state.since), 'PX', ceil(after / rule[1]) + TTL_SLACK)
+call('SET', state.key, pack('<ddd', after, now, state.since), 'PX', ceil(after / rule[1]) + state.ahead + TTL_SLACK)
 else
 state.missing, state.latest, state.since = 0, 0, 0
 call('DEL', state.key)
@@ -691,7 +691,9 @@ local reply, r, first_key = { now }, 1, 0
 local function load(charge, c)
 local state = charge.state
 charge.rule.algorithm.load(state, KEYS[first_key + c], charge.rule)
-return state, state.latest > now and state.latest or now
+local at = state.latest > now and state.latest or now
+state.ahead = at - now
+return state, at
 end
 local function reset_after(state, rule, w)
 local left = rule.algorithm.expires(state, rule, w) - now

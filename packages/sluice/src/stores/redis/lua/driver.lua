@@ -47,11 +47,14 @@ end
 
 local reply, r, first_key = { now }, 1, 0
 
--- Loads a charge's state; tells the time it is for it, which is never behind what it has recorded
+-- Loads a charge's state; tells the time it is for it, which is never behind what it has recorded.
+-- Times to live run by the server's clock, and so begin as long ago as the state is ahead of it.
 local function load(charge, c)
   local state = charge.state
   charge.rule.algorithm.load(state, KEYS[first_key + c], charge.rule)
-  return state, state.latest > now and state.latest or now
+  local at = state.latest > now and state.latest or now
+  state.ahead = at - now
+  return state, at
 end
 
 local function reset_after(state, rule, w)

@@ -32,7 +32,7 @@ local function fixedWindow()
     local count = (ends == state.ends and state.count or 0) + cost
     if count > 0 then
       state.ends, state.count = ends, count
-      call('SET', state.key, pack('<dd', ends, count), 'PX', ends - now + TTL_SLACK)
+      call('SET', state.key, pack('<dd', ends, count), 'PX', ends - now + state.ahead + TTL_SLACK)
     else
       state.ends, state.count = 0, 0
       call('DEL', state.key)

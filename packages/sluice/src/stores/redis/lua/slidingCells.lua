@@ -97,7 +97,7 @@ local function slidingCells()
     state.cells[k] = after
     while count_of(state, rule, state.ends - 1) == 0 do state.ends = state.ends - 1 end
     call('HSET', state.key, 'm', pack('<ddd', state.first, state.ends, state.total), k % rule[4], pack('<dd', k, after))
-    call('PEXPIRE', state.key, leaves(rule, state.ends - 1) - now + TTL_SLACK)
+    call('PEXPIRE', state.key, leaves(rule, state.ends - 1) - now + state.ahead + TTL_SLACK)
   end
 
   function algorithm.expires(state, rule)

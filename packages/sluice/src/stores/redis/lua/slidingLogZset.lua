@@ -75,7 +75,7 @@ local function slidingLogZset()
     local after = math.max(0, before + cost)
     if members > 0 then call('ZREMRANGEBYRANK', state.key, 1, members) end
     if member then call('ZREM', state.key, member) end
-    if after > 0 then call('ZADD', state.key, at, after .. ':' .. id) end
+    if after > 0 then call('ZADD', state.key, at, string.format('%.0f:', after) .. id) end
     state.total = state.total - gone + after - before
     if state.total == 0 then
       call('DEL', state.key)
@@ -83,7 +83,7 @@ local function slidingLogZset()
       return
     end
     call('ZADD', state.key, -state.total, '')
-    call('PEXPIRE', state.key, rule[2] + TTL_SLACK)
+    call('PEXPIRE', state.key, rule[2] + state.ahead + TTL_SLACK)
     state.latest = tonumber(call('ZREVRANGE', state.key, 0, 0, 'WITHSCORES')[2])
   end
 

@@ -37,7 +37,7 @@ local function tokenBucket()
     if after == short then return end
     if after > 0 then
       state.missing, state.latest, state.since = after, now, math.min(since, at)
-      call('SET', state.key, pack('<ddd', after, now, state.since), 'PX', ceil(after / rule[1]) + TTL_SLACK)
+      call('SET', state.key, pack('<ddd', after, now, state.since), 'PX', ceil(after / rule[1]) + state.ahead + TTL_SLACK)
     else
       state.missing, state.latest, state.since = 0, 0, 0
       call('DEL', state.key)

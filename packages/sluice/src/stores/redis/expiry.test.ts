@@ -1,0 +1,129 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { createLimiter, type Limiter } from "../../limiter.js";
+import {
+  fixedWindow,
+  leakyBucket,
+  type Rule,
+  slidingCells,
+  slidingCounter,
+  slidingLog,
+  tokenBucket,
+} from "../../rule.js";
+import type { Store } from "../../store.js";
+import { redisStore } from "./index.js";
+
+let server: RedisServer;
+let redis: Redis;
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.port);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+beforeEach(() => redis.flushall());
+
+const rulesOf = (limit: number, window: number): readonly Rule[] => [
+  slidingLog({ name: "log", limit, window }),
+  slidingLog({ name: "second log", limit: limit * 2, window: window * 3 }),
+  slidingLog({ name: "zset", limit, window, layout: "zset" }),
+  slidingCells({ name: "cells", limit, window }),
+  slidingCells({ name: "weighted", limit, window, mode: "weighted", cells: 7 }),
+  slidingCounter({ name: "counter", limit, window }),
+  fixedWindow({ name: "fixed", limit, window }),
+  tokenBucket({ name: "bucket", limit, window }),
+  leakyBucket({ name: "leaky", limit, window, burst: limit }),
+];
+
+/** One limiter per rule, so that no rule keeps another from being charged, and one with all of them. */
+function limitersOf(store: Store, limit: number, window: number): Limiter[] {
+  const rules = rulesOf(limit, window);
+  return [...rules, rules].map((rules, n) => createLimiter({ name: `${window} ms ${n}`, store, rules }));
+}
+
+/** Every key there is, and the milliseconds it has to live. */
+async function timesToLive(): Promise<Map<string, number>> {
+  const times = new Map<string, number>();
+  for await (const keys of redis.scanStream({ count: 1000 })) {
+    for (const key of keys as string[]) times.set(key, await redis.pttl(key));
+  }
+  return times;
+}
+
+test("every key expires, whatever was done with it", async () => {
+  const store = redisStore(redis);
+  const windows = [1, 2, 500, 60_000, 30 * 86_400_000];
+  let keys = 0;
+  for (const window of windows) {
+    await Promise.all(
+      limitersOf(store, 20, window).map(async (limiter, l) => {
+        for (const key of ["a", "b", "c"]) {
+          for (let n = 0; n < 8; n++) {
+            const cost = ((n * 7 + l) % 5) + 1;
+            const reservation = await limiter.reserve(key, cost);
+            if (n % 3 === 0) await reservation.settle(cost * 2);
+            if (n % 3 === 1) await reservation.cancel();
+            await limiter.tryAcquire(key, 50); // denied, and no trace of it
+            await limiter.peek(`never charged ${key}`);
+            await limiter.status(`never charged ${key}`);
+          }
+        }
+        await limiter.reset("b");
+        await (await limiter.reserve("c", 1)).settle(0);
+      }),
+    );
+    const times = await timesToLive();
+    keys += times.size;
+    for (const [key, ms] of times) {
+      expect(key).not.toContain("never charged");
+      // Gone between SCAN and PTTL, or with a time to live: at most three windows, twice, and the slack.
+      if (ms !== -2) expect(ms, key).toBeGreaterThan(0);
+      expect(ms, key).toBeLessThanOrEqual(window * 6 + 1000);
+    }
+    await redis.flushall();
+  }
+  expect(keys).toBeGreaterThan(60);
+});
+
+test("a key outlives what it counts, after the clock stepped back too", async () => {
+  const clock = { now: 1_700_000_000_000 };
+  const store = redisStore(redis, { clock: () => clock.now });
+  // Without the compact logs: they were given their time to live when the clock was ahead, and Redis keeps
+  // it as a point in time, which a test's clock cannot move.
+  const limiters = limitersOf(store, 20, 60_000).slice(2, -1);
+  const start = clock.now;
+  for (const ahead of [0, 1, 59_999, 61_000, 200_000, 10 * 3_600_000, 3 * 3_600_000, 0]) {
+    clock.now = start + ahead;
+    for (const limiter of limiters) await limiter.tryAcquire("a");
+    for (const limiter of limiters) {
+      const [{ count, resetAfterMs }] = await limiter.status("a");
+      expect(count).toBeGreaterThan(0);
+      const [key] = await redis.keys(`*/${limiter.name}/*`);
+      expect(await redis.pttl(key), `${key} at ${ahead}`).toBeGreaterThanOrEqual(resetAfterMs);
+    }
+  }
+});
+
+test("what is given back in full leaves no key behind", async () => {
+  const store = redisStore(redis);
+  for (const limiter of limitersOf(store, 20, 60_000)) {
+    const reservations = [await limiter.reserve("a", 3), await limiter.reserve("a", 4)];
+    for (const reservation of reservations) await reservation.cancel();
+    expect(await redis.keys("*"), limiter.name).toEqual([]);
+  }
+});
+
+test("a cancellation after the key has gone leaves no count, and none below zero", async () => {
+  const store = redisStore(redis);
+  for (const limiter of limitersOf(store, 20, 60_000)) {
+    const reservation = await limiter.reserve("a", 3);
+    await redis.flushall();
+    await reservation.cancel();
+    expect(await redis.keys("*"), limiter.name).toEqual([]);
+    const { limit, remaining } = await limiter.peek("a");
+    expect(remaining).toBe(limit);
+  }
+});
