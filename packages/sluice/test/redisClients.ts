@@ -8,7 +8,7 @@ import type { RedisClient, ScriptRunner } from "../src/stores/redis/index.js";
 /** A client as its library makes it, and how it is closed. */
 export interface OpenClient {
   readonly client: RedisClient;
-  close(): void | Promise<unknown>;
+  close(): unknown;
 }
 
 /** How each library connects to a server, or to a cluster by its first nodes. */
