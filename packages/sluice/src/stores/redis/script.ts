@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "537b409ca94820840d39b2e8081b716fada09bdd";
+export const sha = "f8d8e3d171280a4eaa593cfe50c99c665291ab2d";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -37,6 +37,26 @@ local fields = {}
 for number = state.first, keep - 1 do fields[#fields + 1] = number end
 call('HDEL', state.key, spread(fields))
 state.first = keep
+end
+function rare.rebase(state, rule, now)
+for w = 1, rule.windows do advance(state, rule, w, now) end
+local zero, number, cut = state[rule.slowest - 1], state[rule.slowest], state[rule.slowest + 1]
+for chunk_number = state.first, state.tail - 1 do
+local chunk = call('HGET', state.key, chunk_number)
+local base, before, wide = unpack('<ddB', chunk)
+local from = 18
+if chunk_number == number then before, from = zero, 18 + cut * (wide == 1 and 13 or 5) end
+call('HSET', state.key, chunk_number, pack('<ddB', base, before - zero, wide) .. sub(chunk, from))
+end
+if number == state.tail then
+state.before, state.from = zero, state.from + cut * (state.wide == 1 and 13 or 5)
+end
+state.before, state.sum, state.read = state.before - zero, state.sum - zero, 0
+for w = 1, rule.windows do
+local c = w * 3 - 2
+state[c] = state[c] - zero
+if state[c + 1] == number then state[c + 2] = state[c + 2] - cut end
+end
 end
 local function changed(text, from, count, format, width, base, entry, found, at, cost)
 local rest = entry + (found and 1 or 0)
@@ -272,6 +292,10 @@ return rare.adjust(state, rule, now, at, cost, save)
 end
 local kept, chunk, count, format, width, base = '', nil, 0, nil, nil, nil
 if text then
+if state.sum + cost > 9007199254740991 then
+rare = rare or slidingLogRare(open, advance)
+rare.rebase(state, rule, now)
+end
 if state[rule.slowest] > state.first then
 rare = rare or slidingLogRare(open, advance)
 rare.drop_left(state, rule)
@@ -653,6 +677,7 @@ local _, before_cost = unpack('<I3I2', text, kept - 4)
 kept, entry_cost = kept - 5, cost + before_cost
 end
 if number > first or kept >= 264 or entry_cost > 65535 or now - base >= 16777216 then return false end
+if sum + cost > 9007199254740991 then return false end
 call('HSET', key, 'h', struct.pack('<ddI4I4ddBBddI4I2c0I3I2', now, sum + cost, first, tail, base, before, 0, 1,
 window, gone, number, entry, string.sub(text, 65, kept), now - base, entry_cost))
 if latest - latest % window ~= now - now % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end

@@ -44,6 +44,7 @@ local function express(key, rule, now, cost, commit, reply, r)
     kept, entry_cost = kept - 5, cost + before_cost
   end
   if number > first or kept >= 264 or entry_cost > 65535 or now - base >= 16777216 then return false end
+  if sum + cost > 9007199254740991 then return false end
   call('HSET', key, 'h', struct.pack('<ddI4I4ddBBddI4I2c0I3I2', now, sum + cost, first, tail, base, before, 0, 1,
     window, gone, number, entry, string.sub(text, 65, kept), now - base, entry_cost))
   if latest - latest % window ~= now - now % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end

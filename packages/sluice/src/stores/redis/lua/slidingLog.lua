@@ -147,6 +147,10 @@ local function slidingLog()
 
     local kept, chunk, count, format, width, base = '', nil, 0, nil, nil, nil
     if text then
+      if state.sum + cost > 9007199254740991 then
+        rare = rare or slidingLogRare(open, advance)
+        rare.rebase(state, rule, now)
+      end
       if state[rule.slowest] > state.first then
         rare = rare or slidingLogRare(open, advance)
         rare.drop_left(state, rule)

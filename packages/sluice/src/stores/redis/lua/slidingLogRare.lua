@@ -43,6 +43,29 @@ local function slidingLogRare(open, advance)
     state.first = keep
   end
 
+  -- Counts the running cost from zero again where it would pass what a double tells to the unit. Entries that
+  -- have left every window are cut off the chunk they share with others; none of this happens often.
+  function rare.rebase(state, rule, now)
+    for w = 1, rule.windows do advance(state, rule, w, now) end
+    local zero, number, cut = state[rule.slowest - 1], state[rule.slowest], state[rule.slowest + 1]
+    for chunk_number = state.first, state.tail - 1 do
+      local chunk = call('HGET', state.key, chunk_number)
+      local base, before, wide = unpack('<ddB', chunk)
+      local from = 18
+      if chunk_number == number then before, from = zero, 18 + cut * (wide == 1 and 13 or 5) end
+      call('HSET', state.key, chunk_number, pack('<ddB', base, before - zero, wide) .. sub(chunk, from))
+    end
+    if number == state.tail then
+      state.before, state.from = zero, state.from + cut * (state.wide == 1 and 13 or 5)
+    end
+    state.before, state.sum, state.read = state.before - zero, state.sum - zero, 0
+    for w = 1, rule.windows do
+      local c = w * 3 - 2
+      state[c] = state[c] - zero
+      if state[c + 1] == number then state[c + 2] = state[c + 2] - cut end
+    end
+  end
+
   -- The entries of a chunk with the cost of one changed, or with one put in before it; and the chunk's
   -- base and width, which may have to change for it
   local function changed(text, from, count, format, width, base, entry, found, at, cost)
