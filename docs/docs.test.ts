@@ -7,10 +7,14 @@
 //                             printed) and `const name = ...` (the constant). It prints as util.inspect on
 //                             one line or as JSON, a string also bare; quotes and spacing do not matter, and
 //                             `...` stands for anything. The line must be reached, and be a whole statement.
+// process.env.REDIS_URL       an empty Redis of the block's own, started for blocks that name it
+// process.env.REDIS_CLUSTER_URL  one node of an empty cluster of three masters, likewise
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { blocksOf, countFences } from "../scripts/docs/blocks.js";
+import { startCluster } from "../packages/sluice/test/redisCluster.js";
+import { startRedis } from "../packages/sluice/test/redisServer.js";
+import { type Block, blocksOf, countFences } from "../scripts/docs/blocks.js";
 import { type Compiled, compile, root, runBlock } from "../scripts/docs/check.js";
 
 const folder = join(root, ".docs-check", "docs");
@@ -41,7 +45,28 @@ for (const block of blocks) {
   test(`${block.page}:${block.line}`, async () => {
     expect(compiled.errors.get(block)?.join("\n")).toBe("");
     if (!block.runs) return;
-    const problem = await runBlock(block, folder);
+    const { variables, stop } = await serversFor(block);
+    const problem = await runBlock(block, folder, variables);
+    await stop();
     if (problem !== undefined) expect.fail(problem);
   });
+}
+
+/** The servers that a block asks for by naming their variable. */
+async function serversFor(
+  block: Block,
+): Promise<{ variables: Record<string, string>; stop(): Promise<void> }> {
+  const names = (variable: string) => block.lines.some((line) => line.includes(`process.env.${variable}`));
+  const single = names("REDIS_URL") ? await startRedis() : undefined;
+  const cluster = names("REDIS_CLUSTER_URL") ? await startCluster() : undefined;
+  return {
+    variables: {
+      ...(single && { REDIS_URL: `redis://127.0.0.1:${single.port}` }),
+      ...(cluster && { REDIS_CLUSTER_URL: `redis://127.0.0.1:${cluster.ports[0]}` }),
+    },
+    async stop() {
+      await single?.stop();
+      await cluster?.stop();
+    },
+  };
 }

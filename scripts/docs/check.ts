@@ -59,15 +59,22 @@ export function compile(blocks: readonly Block[], folder: string): Compiled {
   return { errors, otherErrors };
 }
 
-/** Runs a compiled block to its end. Answers what went wrong, in terms of the page, or undefined. */
-export function runBlock(block: Block, folder: string): Promise<string | undefined> {
+/**
+ * Runs a compiled block to its end, with these variables in its environment. Answers what went wrong,
+ * in terms of the page, or undefined.
+ */
+export function runBlock(
+  block: Block,
+  folder: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string | undefined> {
   const file = join(folder, "out", fileOf(block).replace(/ts$/, "js"));
   const preload = pathToFileURL(join(here, "shows.mjs")).href;
   const { NODE_OPTIONS: _, ...env } = process.env;
   const docs = { SLUICE_DOCS_PAGE: block.page, SLUICE_DOCS_PROMISES: block.promises.join(",") };
   return new Promise((resolve) => {
     const args = ["--enable-source-maps", "--import", preload, file];
-    const options = { cwd: root, env: { ...env, ...docs }, timeout: TIMEOUT_MS };
+    const options = { cwd: root, env: { ...env, ...variables, ...docs }, timeout: TIMEOUT_MS };
     execFile(process.execPath, args, options, (error, stdout, stderr) => {
       if (error === null) return resolve(undefined);
       const reason = error.killed
