@@ -210,6 +210,27 @@ describe("calls that fail", () => {
     client.disconnect();
   });
 
+  test("a server that hangs, by a client with a timeout, is told when that has passed", async () => {
+    const hanging = await startRedis();
+    const client = new Redis(hanging.port, { commandTimeout: 200 });
+    const limiter = createLimiter({
+      store: redisStore(client),
+      rules: slidingLog({ limit: 5, window: "1m" }),
+    });
+    await limiter.tryAcquire("a");
+    hanging.process.kill("SIGSTOP");
+    const started = performance.now();
+    const calls = await Promise.allSettled(Array.from({ length: 600 }, () => limiter.tryAcquire("a")));
+    for (const call of calls) {
+      expect(call).toMatchObject({ status: "rejected", reason: { code: "STORE_FAILED" } });
+    }
+    expect(performance.now() - started).toBeLessThan(5000);
+    hanging.process.kill("SIGCONT");
+    expect((await limiter.peek("a")).limit).toBe(5);
+    client.disconnect();
+    await hanging.stop();
+  });
+
   test("what is not Sluice's under one of its keys is told, not overwritten", async () => {
     const limiter = createLimiter({
       name: "api",

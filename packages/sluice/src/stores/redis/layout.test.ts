@@ -130,6 +130,21 @@ describe("the compact log", () => {
     expect(spent.hget).toBeLessThanOrEqual(4);
   });
 
+  test("takes a cost of a million by the commands of one, and hardly more memory", async () => {
+    const rule = slidingLog({ limit: 1_000_000_000, window: "1h" });
+    const [light, heavy] = [keep(rule), keep(rule)];
+    await light.takeAt(every(10, 500));
+    await heavy.takeAt(every(10, 500), 1_000_000);
+    expect(await heavy.bytes()).toBeLessThan((await light.bytes()) * 3);
+    light.clock.now = heavy.clock.now = START + 5000;
+    const [one, million] = [
+      await commandsOf(() => light.limiter.tryAcquire("a")),
+      await commandsOf(() => heavy.limiter.tryAcquire("a", 1_000_000)),
+    ];
+    expect(million.hset).toBe(one.hset);
+    expect(million.hget - one.hget).toBeLessThanOrEqual(1);
+  });
+
   test("keeps its counts when limits, windows and the order of rules change", async () => {
     const minute = (limit: number) => slidingLog({ name: "burst", limit, window: "1m" });
     const hour = slidingLog({ name: "total", limit: 1000, window: "1h" });
