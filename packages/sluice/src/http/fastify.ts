@@ -91,22 +91,24 @@ function judge(
   reply: FastifyReply,
   done: (error?: Error) => void,
 ): void {
-  const carryOut = (verdict: Verdict | undefined) => {
-    if (verdict === undefined || obey(verdict, request, reply)) done();
-  };
-  let verdict: ReturnType<Guard<FastifyRequest>["admit"]>;
+  let passes: boolean | Promise<boolean>;
   try {
-    verdict = guard.admit(request, request.rateLimit ?? undefined);
+    const verdict = guard.admit(request, request.rateLimit ?? undefined);
+    passes =
+      verdict instanceof Promise
+        ? verdict.then((verdict) => obey(verdict, request, reply))
+        : obey(verdict, request, reply);
   } catch (error) {
     done(error as Error);
     return;
   }
-  if (verdict instanceof Promise) verdict.then(carryOut, done);
-  else carryOut(verdict);
+  if (passes === true) done();
+  else if (passes) passes.then((passes) => passes && done(), done);
 }
 
 /** Whether the request passes; if not, its answer is sent. */
-function obey(verdict: Verdict, request: FastifyRequest, reply: FastifyReply): boolean {
+function obey(verdict: Verdict | undefined, request: FastifyRequest, reply: FastifyReply): boolean {
+  if (verdict === undefined) return true;
   const { decision, expose, refusal, settle } = verdict;
   request.rateLimit = decision;
   if (settle) settleAtEnd(request.raw, reply.raw, settle);

@@ -80,20 +80,25 @@ class RequestGuard<Request> implements Guard<Request> {
   }
 
   admit(request: Request, previous?: GuardDecision): MaybePromise<Verdict | undefined> {
-    const skip = this.#options.skip?.(request);
-    if (isPromise(skip))
-      return Promise.resolve(skip).then((skips) => (skips ? undefined : this.#choose(request, previous)));
-    return skip ? undefined : this.#choose(request, previous);
+    const { skip } = this.#options;
+    if (skip === undefined) return this.#choose(request, previous);
+    const skips = skip(request);
+    if (!isPromise(skips)) return skips ? undefined : this.#choose(request, previous);
+    return Promise.resolve(skips).then((skips) => (skips ? undefined : this.#choose(request, previous)));
   }
 
   #choose(request: Request, previous: GuardDecision | undefined): MaybePromise<Verdict> {
     const { cost = 1 } = this.#options;
-    const limiter = typeof this.#limiter === "function" ? this.#limiter(request) : this.#limiter;
-    const units = typeof cost === "function" ? cost(request) : cost;
+    const limiter = this.#limiter;
     const key = this.#keyOf(request);
-    if (!isPromise(limiter) && !isPromise(units)) return this.#decide(request, previous, limiter, key, units);
-    return Promise.all([limiter, units]).then(([limiter, units]) =>
-      this.#decide(request, previous, limiter, key, units),
+    if (typeof limiter !== "function" && typeof cost === "number") {
+      return this.#decide(request, previous, limiter, key, cost);
+    }
+    const chosen = typeof limiter === "function" ? limiter(request) : limiter;
+    const units = typeof cost === "function" ? cost(request) : cost;
+    if (!isPromise(chosen) && !isPromise(units)) return this.#decide(request, previous, chosen, key, units);
+    return Promise.all([chosen, units]).then(([chosen, units]) =>
+      this.#decide(request, previous, chosen, key, units),
     );
   }
 
@@ -256,8 +261,11 @@ function checkParts(limiter: Limiter, parts: readonly string[]): void {
   }
 }
 
+/** Spelled out, since a spread costs as much as all the rest of a decision. */
 function withHeaders(decision: Decision, headers: readonly Header[]): GuardDecision {
-  return { ...decision, headers };
+  const { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules, degraded } = decision;
+  const numbers = { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules, headers };
+  return degraded === undefined ? numbers : { ...numbers, degraded };
 }
 
 /** One decision out of two guards': lists grow, single values are those of the binding rule. */

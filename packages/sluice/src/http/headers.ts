@@ -24,7 +24,8 @@ export function rateLimitHeaders(
   const { limit, remaining, degraded } = decision;
   if (format === false || degraded === "open" || degraded === "closed") return NONE;
   if (format === "draft-11") {
-    return [policyHeader(rules, unit), ["RateLimit", limits(decision)]];
+    const { policy, names } = fixedParts(rules, unit);
+    return [policy, ["RateLimit", limits(decision, names)]];
   }
   const reset = windowLeft(decision, decision);
   if (format === "draft-7") {
@@ -49,20 +50,28 @@ export function retryAfterSeconds(decision: { readonly retryAfterMs: number }): 
 }
 
 const NONE: readonly Header[] = [];
-/** Policies change with the rules alone, and those are the same for most requests. */
-const policies = new WeakMap<
-  readonly Rule[],
-  { readonly unit: string | undefined; readonly header: Header }
->();
+/** What changes with the rules alone, and those are the same for most requests. */
+interface FixedParts {
+  readonly unit: string | undefined;
+  readonly policy: Header;
+  /** How each rule's item of RateLimit begins. */
+  readonly names: readonly string[];
+}
 
-function policyHeader(rules: readonly Rule[], unit: string | undefined): Header {
-  const known = policies.get(rules);
-  if (known !== undefined && known.unit === unit) return known.header;
+const known = new WeakMap<readonly Rule[], FixedParts>();
+
+function fixedParts(rules: readonly Rule[], unit: string | undefined): FixedParts {
+  const parts = known.get(rules);
+  if (parts !== undefined && parts.unit === unit) return parts;
   const inUnit = unit === undefined ? "" : `;qu="${unit}"`;
   const items = rules.map(({ name, limit, window }) => `"${name}";q=${limit}${inUnit}${inSeconds(window)}`);
-  const header: Header = ["RateLimit-Policy", items.join(", ")];
-  policies.set(rules, { unit, header });
-  return header;
+  const made: FixedParts = {
+    unit,
+    policy: ["RateLimit-Policy", items.join(", ")],
+    names: rules.map(({ name }, i) => `${i === 0 ? "" : ", "}"${name}";r=`),
+  };
+  known.set(rules, made);
+  return made;
 }
 
 function olderPolicies(rules: readonly Rule[]): string {
@@ -74,11 +83,12 @@ function inSeconds(window: number): string {
   return window < 1000 ? "" : `;w=${Math.ceil(window / 1000)}`;
 }
 
-function limits(decision: Decision): string {
+function limits(decision: Decision, names: readonly string[]): string {
+  const { rules } = decision;
   let list = "";
-  for (const rule of decision.rules) {
-    if (list !== "") list += ", ";
-    list += `"${rule.rule}";r=${rule.remaining};t=${windowLeft(rule, decision)}`;
+  for (let i = 0; i < rules.length; i++) {
+    const rule = rules[i] as RuleDecision;
+    list += `${names[i]}${rule.remaining};t=${windowLeft(rule, decision)}`;
   }
   return list;
 }

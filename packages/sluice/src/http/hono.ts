@@ -44,31 +44,64 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
     route: ({ req }) => req.matchedRoutes.at(-1)?.path ?? "/",
   };
   const guard = createGuard(options, platform);
-  return async (context, next) => {
-    const admitted = guard.admit(context, context.get("rateLimit"));
-    const verdict = admitted instanceof Promise ? await admitted : admitted;
-    if (verdict === undefined) return next();
-    context.set("rateLimit", verdict.decision);
-    if (verdict.refusal) return refusedResponse(verdict);
-    const ending = verdict.settle && endingOf(context.req.raw, verdict.settle);
-    try {
-      await next();
-    } catch (error) {
-      ending?.failed();
-      throw error;
-    }
-    const { res } = context;
-    const told = tell(verdict, context, res);
-    const watched = ending ? ending.watch(told) : told;
-    if (watched !== res) {
-      context.res = undefined;
-      context.res = watched;
-    }
+  return (context, next) => {
+    const verdict = guard.admit(context, context.get("rateLimit"));
+    // Nothing here awaits what is there already: each await costs a request more than its decision does.
+    if (!(verdict instanceof Promise)) return carryOut(verdict, context, next);
+    return verdict.then((verdict) => carryOut(verdict, context, next));
   };
 }
 
-function tell({ decision, expose }: Verdict, context: Context, response: Response): Response {
+type Next = Parameters<MiddlewareHandler>[1];
+
+function carryOut(verdict: Verdict | undefined, context: Context, next: Next): ReturnType<MiddlewareHandler> {
+  if (verdict === undefined) return next();
+  const previous = context.get("rateLimit");
+  context.set("rateLimit", verdict.decision);
+  if (verdict.refusal) return Promise.resolve(refusedResponse(verdict));
+  const { outgoing } = context.env ?? {};
+  if (verdict.settle || verdict.expose || !outgoing?.writeHead) return answer(verdict, context, next);
+  if (previous === undefined) tellWithHead(outgoing, context);
+  return next();
+}
+
+/** Runs what is guarded, then tells of the decision on its response. */
+async function answer(verdict: Verdict, context: Context, next: Next): Promise<void> {
+  const { decision, expose, settle } = verdict;
+  const ending = settle && endingOf(context.req.raw, settle);
+  try {
+    await next();
+  } catch (error) {
+    ending?.failed();
+    throw error;
+  }
+  const { res } = context;
   // A guard further in has told of this one's decision with its own.
   const isLast = context.get("rateLimit") === decision;
-  return withVerdictHeaders(response, isLast ? decision.headers : [], expose);
+  const told = withVerdictHeaders(res, isLast ? decision.headers : [], expose);
+  const watched = ending ? ending.watch(told) : told;
+  if (watched !== res) {
+    context.res = undefined;
+    context.res = watched;
+  }
+}
+
+interface Outgoing {
+  writeHead(status: number, headers?: Record<string, string>): unknown;
+  setHeader(name: string, value: string): unknown;
+}
+
+/**
+ * On Node, tells of the decision when the head is written: to touch a Response's headers makes the server
+ * build objects that it otherwise never needs, at several times the price of the decision.
+ */
+function tellWithHead(outgoing: Outgoing, context: Context): void {
+  const { writeHead } = outgoing;
+  outgoing.writeHead = (status, headers) => {
+    for (const [name, value] of context.get("rateLimit")?.headers ?? []) {
+      if (headers) headers[name.toLowerCase()] = value;
+      else outgoing.setHeader(name, value);
+    }
+    return writeHead.call(outgoing, status, headers);
+  };
 }

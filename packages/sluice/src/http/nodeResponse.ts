@@ -26,28 +26,24 @@ export function guardMessage<Request extends GuardedMessage>(
   pass: () => void,
   fail: (error: unknown) => void,
 ): void {
-  const carryOut = (verdict: Verdict | undefined) => {
-    let passes = true;
-    try {
-      if (verdict) passes = obey(verdict, request, response);
-    } catch (error) {
-      return fail(error);
-    }
-    if (passes) pass();
-  };
-  let verdict: ReturnType<Guard<Request>["admit"]>;
+  let passes: boolean | Promise<boolean>;
   try {
-    verdict = guard.admit(request, request.rateLimit);
+    const verdict = guard.admit(request, request.rateLimit);
+    passes =
+      verdict instanceof Promise
+        ? verdict.then((verdict) => obey(verdict, request, response))
+        : obey(verdict, request, response);
   } catch (error) {
     fail(error);
     return;
   }
-  if (verdict instanceof Promise) verdict.then(carryOut, fail);
-  else carryOut(verdict);
+  if (passes === true) pass();
+  else if (passes) passes.then((passes) => passes && pass(), fail);
 }
 
 /** Whether the request passes; if not, its answer is sent. Settling is arranged for. */
-function obey(verdict: Verdict, request: GuardedMessage, response: ServerResponse): boolean {
+function obey(verdict: Verdict | undefined, request: GuardedMessage, response: ServerResponse): boolean {
+  if (verdict === undefined) return true;
   const { decision, expose, refusal, settle } = verdict;
   request.rateLimit = decision;
   if (settle) settleAtEnd(request, response, settle);
