@@ -1,5 +1,8 @@
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
+import type { Duration } from "../duration.js";
 import { SluiceError, show } from "../errors.js";
+import type { Limiter } from "../limiter.js";
+import type { MaybePromise } from "../store.js";
 import {
   createGuard,
   type Guard,
@@ -9,7 +12,7 @@ import {
   type Verdict,
 } from "./guard.js";
 import { nodePlatform, settleAtEnd } from "./nodeResponse.js";
-import type { CommonOptions, GuardOptions, LimiterOption } from "./options.js";
+import type { CommonOptions, GuardOptions } from "./options.js";
 
 export type * from "./types.js";
 
@@ -27,13 +30,19 @@ declare module "fastify" {
 export type RateLimitOptions = GuardOptions<FastifyRequest>;
 
 /** What one route does otherwise. With the same limiter, the route shares the counts of the rest. */
-export type RouteOptions = CommonOptions<FastifyRequest> & (LimiterOption<FastifyRequest> | object);
+export interface RouteOptions extends CommonOptions<FastifyRequest> {
+  /** What to count with: this limiter, or one chosen per request ... */
+  readonly limiter?: Limiter | ((request: FastifyRequest) => MaybePromise<Limiter>);
+  /** ... or a rule kept in this process's memory. */
+  readonly limit?: number;
+  readonly window?: Duration;
+}
 
 /** Without a limiter and a limit, only the routes are guarded that bring one. */
-export type PluginOptions = RouteOptions & {
+export interface PluginOptions extends RouteOptions {
   /** When requests are judged: before (`"onRequest"`, the default) or after the body is read (`"preHandler"`). */
   readonly hook?: "onRequest" | "preHandler";
-};
+}
 
 const platform: Platform<FastifyRequest> = {
   peer: ({ raw }) => nodePlatform.peer(raw),
@@ -45,7 +54,7 @@ const platform: Platform<FastifyRequest> = {
  * Guards every route of a Fastify instance and of those inside it, 404 included: only admitted requests go
  * on, and all answers carry the headers. Routes differ by `config: { rateLimit: { ... } }`.
  */
-export const rateLimit: FastifyPluginCallback<PluginOptions> = (instance, options, done) => {
+export const rateLimit: FastifyPluginAsync<PluginOptions> = async (instance, options) => {
   const { hook = "onRequest" } = options;
   if (hook !== "onRequest" && hook !== "preHandler") {
     throw new SluiceError("INVALID_OPTION", `hook must be "onRequest" or "preHandler"; got ${show(hook)}.`);
@@ -71,7 +80,6 @@ export const rateLimit: FastifyPluginCallback<PluginOptions> = (instance, option
     if (guard) judge(guard, request, reply, done);
     else done();
   });
-  done();
 };
 // What fastify-plugin would do: the hooks are of the instance that registers this, and not of a child of it.
 Object.assign(rateLimit, {
