@@ -1,16 +1,32 @@
 // Real servers on loopback and a real client, for each adapter and store.
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { type OpenClient, singleClients } from "../../test/redisClients.js";
+import { type RedisServer, startRedis } from "../../test/redisServer.js";
+import { adapters, type Guards, type Handler, type Running } from "../../test/servers.js";
 import { createLimiter } from "../limiter.js";
 import { slidingLog } from "../rule.js";
 import type { Store } from "../store.js";
 import { memoryStore } from "../stores/memory.js";
+import { redisStore } from "../stores/redis/index.js";
 import type { Answer, GuardOptions } from "./options.js";
-import { adapters, type Guards, type Handler, type Running } from "./servers.fixture.js";
+
+let redis: RedisServer;
+let connection: OpenClient;
+beforeAll(async () => {
+  redis = await startRedis();
+  connection = await singleClients["ioredis 6"](redis.port);
+});
+afterAll(async () => {
+  await connection.close();
+  await redis.stop();
+});
 
 const stores: Readonly<Record<string, () => Store>> = {
   memory: () => memoryStore(),
+  Redis: () => redisStore(connection.client, { prefix: `${randomUUID()}:` }),
 };
 
 const opened: { close(): Promise<void> }[] = [];

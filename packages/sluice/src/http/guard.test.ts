@@ -3,15 +3,18 @@ import { connect } from "node:net";
 import { fastify } from "fastify";
 import { Hono } from "hono";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { singleClients } from "../../test/redisClients.js";
+import { startRedis } from "../../test/redisServer.js";
+import { listen, type Running } from "../../test/servers.js";
 import { createLimiter } from "../limiter.js";
 import { slidingLog } from "../rule.js";
+import { redisStore } from "../stores/redis/index.js";
 import * as forFastify from "./fastify.js";
 import * as forFetch from "./fetch.js";
 import { createGuard, type Platform } from "./guard.js";
 import * as hono from "./hono.js";
 import * as node from "./node.js";
 import type { Answer, GuardOptions } from "./options.js";
-import { listen, type Running } from "./servers.fixture.js";
 
 const opened: Pick<Running, "close">[] = [];
 afterEach(async () => {
@@ -128,6 +131,37 @@ test("requests in a pipeline that are answered settle once, and leave no listene
   expect(answers).toEqual(new Array(9).fill({ status: 200, bytes: 2, aborted: false }));
   expect(listeners).toBeLessThan(most);
   socket.destroy();
+});
+
+test("a Redis that dies and comes back: 503 at once while it is out, and exact again after", async () => {
+  const server = await startRedis();
+  const { client, close } = await singleClients["ioredis 6"](server.port);
+  (client as unknown as NodeJS.EventEmitter).on("error", () => {});
+  const limiter = createLimiter({
+    store: redisStore(client),
+    rules: slidingLog({ name: "hour", limit: 3, window: "1h" }),
+  });
+  const options = { limiter, timeoutMs: 200, onOutage: "closed", onError: () => {} } as const;
+  const running = await listen(node.rateLimit(options, (_, response) => response.end("ok")));
+  opened.push(running);
+  const statuses = async (n: number) => {
+    const asked = Array.from({ length: n }, async () => (await fetch(running.url)).status);
+    return (await Promise.all(asked)).sort();
+  };
+  expect(await statuses(5)).toEqual([200, 200, 200, 429, 429]);
+  await server.kill();
+  const startedAt = performance.now();
+  expect(await statuses(5)).toEqual([503, 503, 503, 503, 503]);
+  expect(performance.now() - startedAt).toBeLessThan(2000);
+  await server.restart();
+  await vi.waitFor(async () => expect(await statuses(1)).not.toContain(503), {
+    timeout: 10_000,
+    interval: 50,
+  });
+  await limiter.reset("127.0.0.1");
+  expect(await statuses(5)).toEqual([200, 200, 200, 429, 429]);
+  await close();
+  await server.stop();
 });
 
 describe("fastify", () => {

@@ -8,15 +8,15 @@ import express4 from "express4";
 import { fastify } from "fastify";
 import { Hono } from "hono";
 import Koa from "koa";
-import type { MaybePromise } from "../store.js";
-import * as express from "./express.js";
-import * as forFastify from "./fastify.js";
-import * as forFetch from "./fetch.js";
-import type { GuardDecision } from "./guard.js";
-import * as hono from "./hono.js";
-import * as koa from "./koa.js";
-import * as node from "./node.js";
-import type { GuardOptions } from "./options.js";
+import * as express from "../src/http/express.js";
+import * as forFastify from "../src/http/fastify.js";
+import * as forFetch from "../src/http/fetch.js";
+import type { GuardDecision } from "../src/http/guard.js";
+import * as hono from "../src/http/hono.js";
+import * as koa from "../src/http/koa.js";
+import * as node from "../src/http/node.js";
+import type { GuardOptions } from "../src/http/options.js";
+import type { MaybePromise } from "../src/store.js";
 
 /** What the test's handler answers to a request for a path; an Error is thrown. */
 export type Handler = (
