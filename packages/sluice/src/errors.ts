@@ -5,6 +5,7 @@ export type SluiceErrorCode =
   | "INVALID_COST"
   | "INVALID_OPTION"
   | "NAME_TAKEN"
+  | "NO_ADDRESS"
   | "NOT_SYNC"
   | "NOT_COUNTED"
   | "NEVER_FITS"

@@ -42,6 +42,8 @@ export interface RequestOptions {
 export interface Limiter {
   readonly name: string;
   readonly rules: readonly Rule[];
+  /** True when the store is local, so that `tryAcquireSync` works. */
+  readonly sync: boolean;
   /** Decides at once: charges all rules, or none when one denies. */
   tryAcquire(key: Key, cost?: number, options?: RequestOptions): Promise<Decision>;
   /** The same without a promise, where the store is local; throws `NOT_SYNC` elsewhere, charging nothing. */
@@ -87,6 +89,7 @@ const unnamedPaths = new WeakMap<Store, Set<string>>();
 class RuleLimiter implements Limiter {
   readonly name: string;
   readonly rules: readonly StoredRule[];
+  readonly sync: boolean;
   readonly #store: Store;
   readonly #ownsStore: boolean;
   readonly #lines: WaitingLines;
@@ -100,6 +103,7 @@ class RuleLimiter implements Limiter {
     const { store = memoryStore(), maxWaiting = 10_000 } = options;
     this.name = checkName("A limiter's name", options.name ?? "default");
     this.rules = storedRules(this.name, options.rules);
+    this.sync = store.sync;
     this.#store = store;
     this.#ownsStore = options.store === undefined;
     this.#partition = options.partition && checkName("A limiter's partition", options.partition);

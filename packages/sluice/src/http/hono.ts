@@ -1,0 +1,107 @@
+import type { Context, MiddlewareHandler } from "hono";
+import { createGuard, type GuardDecision, type Platform, type Verdict } from "./guard.js";
+import type { GuardOptions } from "./options.js";
+import { endingOf, refusedResponse, withVerdictHeaders } from "./webResponse.js";
+
+export type * from "./types.js";
+
+declare module "hono" {
+  interface ContextVariableMap {
+    /** What the guards of this request decided; undefined when it was skipped. */
+    rateLimit: GuardDecision | undefined;
+  }
+}
+
+export type RateLimitOptions = GuardOptions<Context> & {
+  /**
+   * The address a request came from: known on Node, Bun and Deno unless told. On Workers:
+   * `(c) => c.req.header("cf-connecting-ip")`.
+   */
+  readonly peer?: (context: Context) => string | undefined;
+};
+
+/** What the servers of Node, Bun and Deno leave in `c.env`. */
+interface Connection {
+  readonly incoming?: { readonly socket: { readonly remoteAddress?: string } };
+  readonly remoteAddr?: { readonly hostname?: string };
+  readonly requestIP?: (request: Request) => { readonly address: string } | null;
+}
+
+function peerOf({ env, req }: Context): string | undefined {
+  const connection: Connection | undefined = env?.server ?? env;
+  if (connection?.incoming) return connection.incoming.socket.remoteAddress ?? "gone";
+  return connection?.remoteAddr?.hostname ?? connection?.requestIP?.(req.raw)?.address;
+}
+
+/**
+ * Guards a Hono app or route: only admitted requests go on, and all responses carry the headers.
+ * What the guard cannot judge (a `key` that throws) goes to `app.onError`.
+ */
+export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
+  const platform: Platform<Context> = {
+    peer: options?.peer ?? peerOf,
+    header: ({ req }, name) => req.header(name),
+    route: ({ req }) => req.matchedRoutes.at(-1)?.path ?? "/",
+  };
+  const guard = createGuard(options, platform);
+  return (context, next) => {
+    const verdict = guard.admit(context, context.get("rateLimit"));
+    // Nothing here awaits what is there already: each await costs a request more than its decision does.
+    if (!(verdict instanceof Promise)) return carryOut(verdict, context, next);
+    return verdict.then((verdict) => carryOut(verdict, context, next));
+  };
+}
+
+type Next = Parameters<MiddlewareHandler>[1];
+
+function carryOut(verdict: Verdict | undefined, context: Context, next: Next): ReturnType<MiddlewareHandler> {
+  if (verdict === undefined) return next();
+  const previous = context.get("rateLimit");
+  context.set("rateLimit", verdict.decision);
+  if (verdict.refusal) return Promise.resolve(refusedResponse(verdict));
+  const { outgoing } = context.env ?? {};
+  if (verdict.settle || verdict.expose || !outgoing?.writeHead) return answer(verdict, context, next);
+  if (previous === undefined) tellWithHead(outgoing, context);
+  return next();
+}
+
+/** Runs what is guarded, then tells of the decision on its response. */
+async function answer(verdict: Verdict, context: Context, next: Next): Promise<void> {
+  const { decision, expose, settle } = verdict;
+  const ending = settle && endingOf(context.req.raw, settle);
+  try {
+    await next();
+  } catch (error) {
+    ending?.failed();
+    throw error;
+  }
+  const { res } = context;
+  // A guard further in has told of this one's decision with its own.
+  const isLast = context.get("rateLimit") === decision;
+  const told = withVerdictHeaders(res, isLast ? decision.headers : [], expose);
+  const watched = ending ? ending.watch(told) : told;
+  if (watched !== res) {
+    context.res = undefined;
+    context.res = watched;
+  }
+}
+
+interface Outgoing {
+  writeHead(status: number, headers?: Record<string, string>): unknown;
+  setHeader(name: string, value: string): unknown;
+}
+
+/**
+ * On Node, tells of the decision when the head is written: to touch a Response's headers makes the server
+ * build objects that it otherwise never needs, at several times the price of the decision.
+ */
+function tellWithHead(outgoing: Outgoing, context: Context): void {
+  const { writeHead } = outgoing;
+  outgoing.writeHead = (status, headers) => {
+    for (const [name, value] of context.get("rateLimit")?.headers ?? []) {
+      if (headers) headers[name.toLowerCase()] = value;
+      else outgoing.setHeader(name, value);
+    }
+    return writeHead.call(outgoing, status, headers);
+  };
+}

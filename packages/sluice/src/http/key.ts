@@ -1,0 +1,109 @@
+// Whom a request counts for, put together from parts: address, route, headers, and whatever a function reads.
+import { SluiceError, show } from "../errors.js";
+import type { Key } from "../key.js";
+import { checkName } from "../rule.js";
+
+/** A part that every request has. `route` is the pattern, such as "/users/:id", never what the client typed. */
+export type NamedPart = "ip" | "route" | `header:${string}`;
+
+/** Reads one part; undefined when the request has none. */
+export type PartOf<Request> = (request: Request) => string | number | undefined;
+
+/**
+ * Whom a request counts for:
+ * - a part: `"ip"` (the default), `"header:x-api-key"`, or a function such as `(request) => request.user?.id`
+ * - several parts, as a record key that rules may count by: `["ip", "route"]`, or under names of your own,
+ *   `{ account: (request) => request.body.email, ip: "ip" }`
+ *
+ * Where a part is missing the client's address stands in for it, marked so that it never equals a real one.
+ */
+export type KeyOption<Request> =
+  | NamedPart
+  | ((request: Request) => Key | undefined)
+  | readonly NamedPart[]
+  | Readonly<Record<string, NamedPart | PartOf<Request>>>;
+
+/** What a platform can tell of its requests. */
+export interface KeySources<Request> {
+  /** The client, or an error when nothing tells who it is. */
+  ip(request: Request): string;
+  header(request: Request, name: string): string | undefined;
+  /** Missing where the platform has no routes. */
+  route?: ((request: Request) => string) | undefined;
+}
+
+/** Longer parts count as missing: whoever sends one counts by address. */
+const LONGEST_PART = 1024;
+
+/** Compiles the option. `parts` names a record's parts, and is undefined where the key is another's to make. */
+export function keyReader<Request>(
+  option: KeyOption<Request> = "ip",
+  sources: KeySources<Request>,
+): { readonly keyOf: (request: Request) => Key; readonly parts: readonly string[] | undefined } {
+  if (option === "ip") return { keyOf: sources.ip, parts: [] };
+  if (typeof option === "function") {
+    return { keyOf: (request) => wholeKey(option(request), request, sources), parts: undefined };
+  }
+  if (typeof option === "string") {
+    const read = partReader(option, sources);
+    return { keyOf: (request) => present(read(request), request, sources), parts: [] };
+  }
+  if (typeof option !== "object" || option === null) {
+    refuse(`key must be a part such as "ip", a function, or several parts; got ${show(option)}.`);
+  }
+  const given: readonly (readonly [string, NamedPart | PartOf<Request>])[] = Array.isArray(option)
+    ? option.map((part: NamedPart) => [String(part).replace(/^header:/, ""), part])
+    : Object.entries(option as Readonly<Record<string, NamedPart | PartOf<Request>>>);
+  const parts = given.map(([name]) => checkName("A key part's name", name));
+  if (parts.length === 0) refuse("key has no parts; leave it out to count by address.");
+  if (new Set(parts).size < parts.length) refuse(`key names a part twice: ${parts.join(", ")}.`);
+  const readers = given.map(([, part]) =>
+    part === "ip" ? undefined : typeof part === "function" ? part : partReader(part, sources),
+  );
+  const keyOf = (request: Request): Key => {
+    const key: Record<string, string> = {};
+    for (let i = 0; i < parts.length; i++) {
+      const read = readers[i];
+      key[parts[i] as string] = read ? present(read(request), request, sources) : sources.ip(request);
+    }
+    return key;
+  };
+  return { keyOf, parts };
+}
+
+function partReader<Request>(part: NamedPart, sources: KeySources<Request>): PartOf<Request> {
+  if (part === "ip") return sources.ip;
+  if (part === "route") {
+    return (
+      sources.route ??
+      refuse(`key has "route", but there are no routes here; use a function that names the handler.`)
+    );
+  }
+  const name = /^header:([\w-]+)$/.exec(part)?.[1]?.toLowerCase();
+  if (name === undefined) {
+    refuse(`key has ${show(part)}; parts are "ip", "route", "header:<name>" and functions.`);
+  }
+  return (request) => sources.header(request, name);
+}
+
+/** The part's value, or the client's address marked as a stand-in. */
+function present<Request>(value: unknown, request: Request, sources: KeySources<Request>): string {
+  if (typeof value === "string" && value !== "" && value.length <= LONGEST_PART) return unmarked(value);
+  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  return `?${sources.ip(request)}`;
+}
+
+function wholeKey<Request>(key: unknown, request: Request, sources: KeySources<Request>): Key {
+  if (typeof key === "string" && key !== "") return unmarked(key);
+  if (typeof key === "object" && key !== null) return key as Key;
+  return present(key, request, sources);
+}
+
+/** Doubles a leading mark, so that no value that a client sends equals a stand-in. */
+function unmarked(value: string): string {
+  return value.startsWith("?") ? `?${value}` : value;
+}
+
+function refuse(message: string): never {
+  throw new SluiceError("INVALID_OPTION", message);
+}
