@@ -1,10 +1,11 @@
-import { type Address, writeAddress } from "./address.js";
+import { writeAddress } from "./address.js";
+import type { RunningServer } from "./server.js";
 
 /** What `npm start` shows: what runs, and three commands that work as they stand. */
-export function greeting(http: Address, store: string): string {
+export function greeting({ http, grpc, store }: RunningServer): string {
   const base = `http://${writeAddress(http)}`;
   return `
-  Sluice is listening on ${base}, counting in ${store}.
+  Sluice is listening on ${base}, counting in ${store}.${grpc ? `\n  Envoy can ask it at ${writeAddress(grpc)}.` : ""}
 
   Take one of 100 per minute:
     curl -s ${base}/v1/limiters/api/acquire -H 'content-type: application/json' -d '{"key":"you"}'

@@ -148,7 +148,7 @@ export const limitsSchema = record("a mapping with limiters", {
     url: z
       .string(mustBe("a URL such as redis://localhost:6379"))
       .regex(/^rediss?:\/\/\S+$/, mustBe("a URL such as redis://localhost:6379"))
-      .describe("redis://… or rediss://…; ${NAME} stands for an environment variable."),
+      .describe("redis://… or rediss://…; --redis and SLUICE_REDIS go before it."),
     prefix: text("a prefix", 64).optional(),
     cluster: flag.optional().describe("The URL is one node of a Redis Cluster."),
     tls: record("{ ca, cert, key, servername }", {

@@ -23,12 +23,15 @@ export class LiveLimiter {
   readonly config: LimiterConfig;
   /** The rules that answers and headers tell of. */
   readonly rules: readonly Rule[];
+  /** Whether decisions come at once, without a promise. */
+  readonly isSync: boolean;
+  /** Whether keys are records, of which a rule counts by some parts. */
+  readonly hasParts: boolean;
   /** After this long a reservation has left every window. */
   readonly longestWindowMs: number;
   readonly #enforced: Limiter | undefined;
   readonly #trials: readonly Limiter[];
   readonly #tallies: LimiterTallies;
-  readonly #sync: boolean;
   readonly #keyOf: ((source: TemplateSource) => Key) | undefined;
 
   constructor(config: LimiterConfig, store: Store, tallies: LimiterTallies) {
@@ -41,7 +44,8 @@ export class LiveLimiter {
     this.rules = this.#enforced ? rules : shadowRules;
     this.longestWindowMs = Math.max(...[...rules, ...shadowRules].map(({ window }) => window));
     this.#tallies = tallies;
-    this.#sync = store.sync;
+    this.isSync = store.sync && this.#enforced !== undefined && this.#trials.length === 0;
+    this.hasParts = typeof key === "object" || [...rules, ...shadowRules].some(({ by }) => by !== undefined);
     this.#keyOf = key === undefined ? undefined : keyReader(key);
   }
 
@@ -52,7 +56,7 @@ export class LiveLimiter {
 
   tryAcquire(key: Key, cost: number): MaybePromise<Answer> {
     const enforced = this.#enforced;
-    if (this.#sync && enforced && this.#trials.length === 0) {
+    if (this.isSync && enforced) {
       const decision = enforced.tryAcquireSync(key, cost);
       this.#tallies.count(decision);
       return decision;
