@@ -33,6 +33,7 @@ export class Reloader {
     this.#parts = parts;
     this.#settings = configuration.settings;
     this.#inForce = this.#build(configuration);
+    if (parts.paths.length > 0) this.#texts = JSON.stringify(readSources(parts.paths));
   }
 
   get inForce(): InForce {

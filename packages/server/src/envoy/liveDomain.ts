@@ -2,6 +2,7 @@ import {
   type Charge,
   type MaybePromise,
   type RuleDecision,
+  type RuleStatus,
   type Store,
   type StoredRule,
   slidingLog,
@@ -12,6 +13,7 @@ import { UNIT_MS, UNITS, type Unit } from "../config/envoySchema.js";
 import type { LimiterTallies } from "../metrics.js";
 import { DescriptorTree, keyOfEntries, limiterName, type Match, type PlacedLimit } from "./descriptors.js";
 import {
+  type Entry,
   type RateLimitRequest,
   type RateLimitResponse,
   RequestError,
@@ -74,6 +76,16 @@ export class LiveDomain {
     if (charges.length === 0 || store === undefined) return finish([]);
     const decisions = store.decide(charges, !isBlocked);
     return decisions instanceof Promise ? decisions.then(finish) : finish(decisions);
+  }
+
+  /** What is counted for a descriptor; undefined where none of the limits counts it. */
+  async status(entries: readonly Entry[]): Promise<{ status: RuleStatus; rule: StoredRule } | undefined> {
+    const match = this.#tree.match(entries);
+    const rule = match?.limit.rule;
+    if (!match || !rule) return undefined;
+    const charge = { rule, key: match.key, cost: 0, partition: this.#domain };
+    const [status] = await this.#storeWithin(Number.POSITIVE_INFINITY).status([charge]);
+    return status && { status, rule };
   }
 
   #hits({ descriptors, hitsAddend }: RateLimitRequest): Hit[] {

@@ -62,7 +62,7 @@ export async function createApp(context: Context, tls?: AppTls): Promise<Fastify
   keyRoutes(app, context);
   batchRoute(app, context);
   guardRoute(app, context);
-  envoyJsonRoute(app, context);
+  await app.register((inner) => envoyJsonRoute(inner, context));
   operationRoutes(app, context);
   return app;
 }

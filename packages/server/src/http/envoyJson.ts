@@ -10,7 +10,9 @@ import { shouldRateLimit } from "../envoy/service.js";
 import { type Context, refuseOverload } from "./context.js";
 
 /** POST /json: 200 when it passes, 429 when it is over the limit, 500 otherwise, as Envoy's own. */
-export function envoyJsonRoute(app: FastifyInstance, context: Context): void {
+export async function envoyJsonRoute(app: FastifyInstance, context: Context): Promise<void> {
+  // Envoy's own takes a body of any type for JSON, and so do its examples.
+  app.addContentTypeParser("*", { parseAs: "string" }, app.getDefaultJsonParser("error", "error"));
   app.post(
     "/json",
     {
