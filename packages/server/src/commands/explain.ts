@@ -38,7 +38,7 @@ function ruleLine(
 ): string {
   const window = per ? ` per ${inWords(per.window)}` : "";
   const state = allowed
-    ? `${remaining} left; nothing counted any more in ${inWords(resetAfterMs)}`
+    ? `${remaining} left${resetAfterMs > 0 ? `; nothing counted any more in ${inWords(resetAfterMs)}` : ""}`
     : Number.isFinite(retryAfterMs) && retryAfterMs !== null
       ? `${cost} does not fit into ${remaining}; it does in ${inWords(retryAfterMs)}`
       : `${cost} never fits`;

@@ -12,9 +12,10 @@ export interface Outage {
   readonly instances: number;
 }
 
+/** A local tier before Redis: refusals are remembered and, with leases, permits of hot keys spent here. */
 export interface Tiers {
-  readonly denials: boolean;
   readonly leases: boolean;
+  readonly staleMs: number;
 }
 
 export interface LimiterConfig {

@@ -35,6 +35,6 @@ export function outageOf(input: OutageInput | undefined): Outage {
 
 function tiersOf(input: TiersInput | undefined): Tiers | undefined {
   if (input === undefined || input === false) return undefined;
-  const tiers = input === true ? { denials: true, leases: true } : input;
-  return tiers.denials || tiers.leases ? tiers : undefined;
+  if (input === true) return { leases: false, staleMs: 1000 };
+  return { leases: input.leases, staleMs: milliseconds(input.stale) };
 }

@@ -60,11 +60,13 @@ const tiers = z.union(
   [
     flag,
     record("tiers", {
-      denials: flag.default(true).describe("Remember refusals locally until they end."),
-      leases: flag.default(true).describe("Take permits of hot keys in batches and spend them locally."),
+      leases: flag
+        .default(false)
+        .describe("Take permits of hot keys in batches and spend them locally; then every server must."),
+      stale: duration.default("1s").describe("For how long a refusal is believed without asking Redis."),
     }),
   ],
-  mustBe("true, false or { denials, leases }"),
+  mustBe("true, false or { leases, stale }"),
 );
 
 const KEY = 'a template such as "{ip}" or "{method} {path}", or a mapping of part names to templates';
