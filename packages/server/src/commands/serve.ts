@@ -71,12 +71,12 @@ async function serve(options: ServeOptions): Promise<void> {
     grpc: grpcOf(options.grpc, settings),
     insecure: options.insecure === true,
   });
+  untilTold(server, options.drain);
   log.info(
     { http: server.http, grpc: server.grpc, store: server.store },
     options.config ? "listening" : "listening, with limits to try things out on",
   );
   if (options.config === undefined) console.log(greeting(server));
-  untilTold(server, options.drain);
 }
 
 function untilTold(server: RunningServer, drainMs: number): void {

@@ -25,10 +25,19 @@ export async function testServer(
   texts: readonly string[],
   options: Partial<ServerOptions> = {},
 ): Promise<TestServer> {
+  const server = await openServer(texts, options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+/** Starts a server that is its caller's to close. */
+export async function openServer(
+  texts: readonly string[],
+  options: Partial<ServerOptions> = {},
+): Promise<TestServer> {
   const configuration = parseConfiguration(texts.map((text, t) => ({ name: `limits${t}.yaml`, text })));
   const log = pino({ level: "silent" });
   const server = await startServer({ configuration, http: LOOPBACK, grpc: LOOPBACK, log, ...options });
-  onTestFinished(() => server.close());
   const base = `http://${writeAddress(server.http)}`;
   return { ...server, base, ask: (path, body, init) => askJson(base + path, body, init) };
 }
