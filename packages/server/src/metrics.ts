@@ -75,11 +75,6 @@ export class Metrics {
   readonly redisTrips = this.#counter("sluice_redis_trips_total", "Round trips to Redis", ["result"]);
   readonly outages = this.#counter("sluice_outages_total", "Times the store was found out", []);
   readonly storeUp = this.#gauge("sluice_store_up", "Whether the store answers (1) or is out (0)");
-  readonly late = this.#counter(
-    "sluice_deadline_exceeded_total",
-    "Decisions that a policy answered since the store's would have come too late",
-    [],
-  );
   readonly reloads = this.#counter("sluice_reloads_total", "Reloads of the configuration", ["result"]);
   readonly configValid = this.#gauge(
     "sluice_config_valid",

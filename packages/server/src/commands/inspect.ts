@@ -11,6 +11,7 @@ import { openRedis, type RedisConnection, whenReady } from "../limits/redis.js";
 import { LimiterTallies } from "../metrics.js";
 import { entriesFromArgument, keyFromArgument } from "./connect.js";
 import { describeStatus } from "./explain.js";
+import { another } from "./options.js";
 
 interface InspectOptions {
   readonly config?: string[];
@@ -30,7 +31,7 @@ export function inspectCommand(): Command {
   return new Command("inspect")
     .description("tell what Redis holds for a key, in words")
     .argument("<key>", "the key; part=value,part=value where keys have parts, or for a domain's descriptor")
-    .option("-c, --config <path...>", "limits files, or folders of them")
+    .option("-c, --config <path>", "limits files, or folders of them; may be told again", another)
     .addOption(new Option("-r, --redis <url>", "the Redis to look into").env("SLUICE_REDIS"))
     .option("-l, --limiter <name>", "only this limiter, or this domain of Envoy's")
     .addHelpText("after", EXAMPLES_OF_USE)

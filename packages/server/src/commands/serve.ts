@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import { type Address, parseAddress } from "../address.js";
 import type { Settings } from "../config/configuration.js";
 import { EXAMPLES, GRPC_ADDRESS, HTTP_ADDRESS } from "../config/defaults.js";
@@ -6,6 +6,7 @@ import { loadConfiguration } from "../config/load.js";
 import { greeting } from "../greeting.js";
 import { createLog, type LogLevel } from "../log.js";
 import { type RunningServer, startServer } from "../server.js";
+import { address, another, milliseconds } from "./options.js";
 
 interface ServeOptions {
   readonly config?: string[];
@@ -30,7 +31,11 @@ SIGTERM answers what is under way and ends; SIGHUP reads the files again.`;
 export function serveCommand(): Command {
   return new Command("serve")
     .description("answer rate limit questions over HTTP and Envoy's gRPC protocol")
-    .option("-c, --config <path...>", "limits files of ours or of envoyproxy/ratelimit, or folders of them")
+    .option(
+      "-c, --config <path>",
+      "limits files of ours or of envoyproxy/ratelimit, or folders of them; may be told again",
+      another,
+    )
     .addOption(
       new Option("-r, --redis <url>", "count in this Redis rather than in memory").env("SLUICE_REDIS"),
     )
@@ -95,15 +100,4 @@ function addressOf(text: string): Address {
   const parsed = parseAddress(text);
   if (parsed) return parsed;
   throw new Error(`${text} is no address with a port, such as 127.0.0.1:8080 or [::1]:8080.`);
-}
-
-function address(text: string): Address {
-  const parsed = parseAddress(text);
-  if (parsed) return parsed;
-  throw new InvalidArgumentError("It must be an address with a port, such as 127.0.0.1:8080 or [::1]:8080.");
-}
-
-function milliseconds(text: string): number {
-  if (/^\d{1,6}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It must be whole milliseconds, such as 250.");
 }

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from "commander";
+import { Command } from "commander";
 import type { Rule } from "sluice";
 import type { RateLimitResponse } from "../envoy/messages.js";
 import { shouldRateLimit } from "../envoy/service.js";
@@ -6,6 +6,7 @@ import { limiterNamed } from "../http/context.js";
 import type { Answer } from "../limits/answer.js";
 import { entriesFromArgument, keyFromArgument, openWorkbench } from "./connect.js";
 import { explain } from "./explain.js";
+import { another, wholeNumber } from "./options.js";
 import { RemoteServer } from "./remoteServer.js";
 
 interface TryOptions {
@@ -34,7 +35,7 @@ export function tryCommand(): Command {
     .description("make one decision against a config or a running server, and explain it")
     .argument("<limiter>", "the name of a limiter, or of a domain of Envoy's")
     .argument("<key...>", "who asks; for a domain, its descriptors")
-    .option("-c, --config <path...>", "limits files, or folders of them")
+    .option("-c, --config <path>", "limits files, or folders of them; may be told again", another)
     .option("-r, --redis <url>", "decide on the counts of this Redis")
     .option("-s, --server <url>", "ask this server instead")
     .option("--cost <n>", "how many units to take", wholeNumber, 1)
@@ -136,10 +137,4 @@ async function repeat<T>(times: number, decide: () => Promise<T>): Promise<T> {
 function onlyKey(keys: readonly string[]): string {
   if (keys.length === 1) return keys[0] as string;
   throw new Error("A limiter takes one key; join the parts of one by commas, such as user=42,ip=10.0.0.1.");
-}
-
-function wholeNumber(text: string): number {
-  const number = Number(text);
-  if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number >= 1) return number;
-  throw new InvalidArgumentError("It must be a whole number of at least 1.");
 }
