@@ -185,7 +185,6 @@ export const limitsSchema = record("a mapping with limiters", {
 });
 
 export type LimitsFile = z.output<typeof limitsSchema>;
-export type LimiterInput = z.output<typeof limiter>;
 export type OutageInput = z.output<typeof outage>;
 export type TiersInput = z.output<typeof tiers>;
 export { algorithm as algorithmSchema };
