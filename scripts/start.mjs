@@ -1,11 +1,15 @@
 // @ts-check
 // `npm start`: node scripts/start.mjs <module> [args]. Installs what is missing, builds, runs the module.
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { build, install } from "./setup.mjs";
-import { fail, run } from "./step.mjs";
+import { fail, root } from "./step.mjs";
 
-const [module, ...args] = process.argv.slice(2);
+const [module] = process.argv.slice(2);
 if (!module) fail("usage: node scripts/start.mjs <module> [args]");
 
 install();
 build();
-process.exit(run([process.execPath, module, ...args], "inherit").code);
+// In this process, so that signals reach it; it finds its arguments where a module of its own would.
+process.argv.splice(1, 2, join(root, module));
+await import(pathToFileURL(join(root, module)).href);

@@ -15,6 +15,7 @@ step("biome", ["biome", "check", "--error-on-warnings"]);
 step("type-check", ["tsc", "--noEmit"]);
 step("knip", ["knip"]);
 step("publint", ["publint", "packages/sluice", "--strict"]);
+step("publint server", ["publint", "packages/server", "--strict"]);
 step("attw", ["attw", "--pack", "packages/sluice", "--profile", "esm-only"]);
 process.exit(vitest(process.argv.slice(2)));
 

@@ -1,5 +1,5 @@
 // @ts-check
-// `npm start`: one client, one limit, four algorithms. Draws which requests each of them admits around the
+// `npm run boundary`: one client, one limit, four algorithms. Draws which requests each of them admits around the
 // boundaries of the clock's minutes, and counts the most that got through in any 60 seconds. Virtual time.
 import { createLimiter, fixedWindow, memoryStore, slidingCells, slidingCounter, slidingLog } from "sluice";
 

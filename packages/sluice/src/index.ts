@@ -1,5 +1,5 @@
 export type { AlgorithmName } from "./algorithms/index.js";
-export type { Decision, RuleDecision, RuleStatus } from "./decision.js";
+export { combine, type Decision, type RuleDecision, type RuleStatus } from "./decision.js";
 export type { Duration } from "./duration.js";
 export { SluiceError, type SluiceErrorCode } from "./errors.js";
 export type { Key } from "./key.js";
@@ -9,6 +9,7 @@ export {
   type LimiterOptions,
   type Period,
   type RequestOptions,
+  storedRules,
 } from "./limiter.js";
 export type { Reservation } from "./reservation.js";
 export {

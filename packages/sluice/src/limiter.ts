@@ -225,7 +225,11 @@ function uniqueId(name: unknown = ""): string {
   return `${crypto.randomUUID()}:${name}`;
 }
 
-function storedRules(limiter: string, input: RuleInput | readonly RuleInput[]): readonly StoredRule[] {
+/**
+ * Checked rules with the places their counts live at under the limiter's name, for those who put charges
+ * to a store themselves, each rule with its own key and cost: a server of Envoy's protocol does.
+ */
+export function storedRules(limiter: string, input: RuleInput | readonly RuleInput[]): readonly StoredRule[] {
   const rules = (Array.isArray(input) ? input : [input]).map(checkRule);
   if (rules.length === 0)
     throw new SluiceError("INVALID_RULE", "A limiter needs at least one rule; got none.");
