@@ -28,4 +28,10 @@ export {
 } from "./rule.js";
 export type { Charge, Count, Entry, MaybePromise, Settlement, Store, StoredRule } from "./store.js";
 export { type MemoryStoreOptions, memoryStore } from "./stores/memory.js";
+export {
+  type OutagePolicy,
+  type ResilientEvents,
+  type ResilientOptions,
+  resilient,
+} from "./stores/resilient.js";
 export type { AcquireOptions } from "./waiting.js";

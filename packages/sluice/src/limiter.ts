@@ -3,7 +3,7 @@ import { SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
 import { capacity, checkName, checkRule, type Rule, type RuleInput } from "./rule.js";
-import type { Charge, Count, Entry, Store, StoredRule } from "./store.js";
+import { type Charge, type Count, type Entry, type Store, type StoredRule, settlementsOf } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
 import { type AcquireOptions, WaitingLines } from "./waiting.js";
 
@@ -149,10 +149,7 @@ class RuleLimiter implements Limiter {
     const charges = this.#charges(key, cost, options);
     const decision = combine(await this.#store.decide(charges, true));
     return new Reservation(decision, cost, async (difference) => {
-      const at = decision.rules.map((rule) => rule.at);
-      await this.#store.settle(
-        charges.map((charge, c) => ({ ...charge, cost: difference, at: at[c] as number })),
-      );
+      await this.#store.settle(settlementsOf(charges, decision.rules, difference));
       if (difference < 0) this.#lines.wake(lineOf(charges));
     });
   }

@@ -23,6 +23,21 @@ export interface Charge {
 /** A difference to a cost that was charged at `at`; negative gives back. */
 export interface Settlement extends Charge {
   readonly at: number;
+  /** As the decision that charged it said: what a policy admitted in an outage is not in the store. */
+  readonly degraded?: RuleDecision["degraded"];
+}
+
+/** Settles what `decisions` charged, each at its own time and place, by a difference. */
+export function settlementsOf(
+  charges: readonly Charge[],
+  decisions: readonly RuleDecision[],
+  difference: number,
+): Settlement[] {
+  return charges.map((charge, c) => {
+    const { at, degraded } = decisions[c];
+    const settlement = { ...charge, cost: difference, at };
+    return degraded === undefined ? settlement : { ...settlement, degraded };
+  });
 }
 
 /** How much was counted in a period, and how finely the algorithm can tell. */

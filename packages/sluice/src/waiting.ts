@@ -1,6 +1,6 @@
 import type { RuleDecision } from "./decision.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
-import type { Charge, Store } from "./store.js";
+import { type Charge, type Store, settlementsOf } from "./store.js";
 
 /** How `acquire` waits: for which cost, and when it gives up. */
 export interface AcquireOptions {
@@ -13,6 +13,8 @@ export interface AcquireOptions {
 
 /** Timers cannot be set further ahead; a longer wait asks again in between. */
 const LONGEST_TIMER = 2 ** 31 - 1;
+
+const DEGRADED_NAP_MS = 1000;
 
 interface Waiter {
   readonly charges: readonly Charge[];
@@ -128,7 +130,7 @@ export class WaitingLines {
         const stillThere = line.waiters.has(head);
         if (waitMs === 0 && stillThere) head.admit(rules);
         else if (waitMs === 0) await this.#giveBack(head.charges, rules);
-        else if (stillThere && this.#seat(head, line)) await line.sleep(waitMs);
+        else if (stillThere && this.#seat(head, line)) await line.sleep(napOf(rules, waitMs));
       } catch (error) {
         head.refuse(error);
       }
@@ -156,10 +158,13 @@ export class WaitingLines {
 
   /** The head left while the store was answering: what it took is not its own any more. */
   async #giveBack(charges: readonly Charge[], rules: readonly RuleDecision[]): Promise<void> {
-    await this.#store.settle(
-      charges.map((charge, c) => ({ ...charge, cost: -charge.cost, at: (rules[c] as RuleDecision).at })),
-    );
+    await this.#store.settle(settlementsOf(charges, rules, -charges[0].cost));
   }
+}
+
+/** An outage may be over any time, so what a policy denied is asked again before long. */
+function napOf(rules: readonly RuleDecision[], waitMs: number): number {
+  return rules.some((rule) => rule.degraded !== undefined) ? Math.min(waitMs, DEGRADED_NAP_MS) : waitMs;
 }
 
 function timedOut(timeoutMs: number): SluiceError {
