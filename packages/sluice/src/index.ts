@@ -34,4 +34,5 @@ export {
   type ResilientOptions,
   resilient,
 } from "./stores/resilient.js";
+export { type TieredOptions, tiered } from "./stores/tiered.js";
 export type { AcquireOptions } from "./waiting.js";

@@ -3,6 +3,8 @@ export interface Timing {
   /** Milliseconds on a monotonic clock, from any beginning. */
   now(): number;
   later(ms: number, call: () => void): Timer;
+  /** From 0 to 1. */
+  random(): number;
 }
 
 /** Whether a timer keeps the process from ending. */
@@ -15,6 +17,7 @@ interface Timer {
 export const systemTiming: Timing = {
   now: () => performance.now(),
   later: (ms, call) => setTimeout(() => setImmediate(call), ms),
+  random: Math.random,
 };
 
 /** Something that ends by itself or is ended when its time is over. */

@@ -5,26 +5,8 @@ import { SluiceError } from "../errors.js";
 import { createLimiter } from "../limiter.js";
 import { leakyBucket, slidingLog } from "../rule.js";
 import type { Store } from "../store.js";
-import { conformance } from "../testing/index.js";
-import { remotely } from "../testing/remotely.js";
 import { memoryStore } from "./memory.js";
 import { type ResilientEvents, type ResilientOptions, resilient } from "./resilient.js";
-
-conformance({
-  name: "resilient, around a store that answers by promises,",
-  describe,
-  it,
-  createStore: (context) => resilient(remotely(memoryStore(context)), { onOutage: "closed" }),
-  decisions: 1000,
-});
-
-conformance({
-  name: "resilient, around a local store,",
-  describe,
-  it,
-  createStore: (context) => resilient(memoryStore(context), { onOutage: "open" }),
-  decisions: 1000,
-});
 
 type Mood = "well" | "hung" | "failing";
 
@@ -69,9 +51,7 @@ async function breakDown(limiter: ReturnType<typeof limited>["limiter"], deadlin
   await Promise.all(calls);
 }
 
-const isConformance = () => expect.getState().currentTestName?.includes("conforms") ?? false;
 beforeEach(() => {
-  if (isConformance()) return;
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setImmediate", "performance", "Date"] });
 });
 afterEach(() => {

@@ -1,0 +1,201 @@
+import type { RuleDecision } from "../../decision.js";
+import type { Charge, MaybePromise, Settlement, Store } from "../../store.js";
+import { Deadlines, type Timing } from "../deadlines.js";
+import type { Caller, Entry, Group } from "./group.js";
+import { Lease } from "./lease.js";
+import { spendableMs } from "./leasing.js";
+
+/** A key found full is asked for again after this part of a lease's life, more or less. */
+const PAUSE = 1.25;
+
+/** What a hot key needs of the store around it. */
+export interface Tier {
+  /** The remote, asked by the rules that it enforces. */
+  decide(charges: readonly Charge[], commit: boolean): MaybePromise<readonly RuleDecision[]>;
+  settle: Store["settle"];
+  /** The call answered from what is known here, where it can be. */
+  answer(entry: Entry, cost: number, now: number): readonly RuleDecision[] | undefined;
+  remember(entry: Entry, cost: number, decisions: readonly RuleDecision[], askedAt: number): void;
+}
+
+/**
+ * Asks the remote for hot keys: one question at a time for each, for all who wait and for those who
+ * are expected while a lease lives.
+ */
+export class Questions {
+  readonly #tier: Tier;
+  readonly #timing: Timing;
+  readonly #ends = new Map<number, Deadlines>();
+
+  constructor(tier: Tier, timing: Timing) {
+    this.#tier = tier;
+    this.#timing = timing;
+  }
+
+  ask(
+    group: Group,
+    entry: Entry,
+    charges: readonly Charge[],
+    cost: number,
+  ): Promise<readonly RuleDecision[]> {
+    return new Promise((resolve, reject) => {
+      entry.callers.push({ charges, cost, resolve, reject });
+      if (!entry.isAsking) void this.#serve(group, entry);
+    });
+  }
+
+  /** Gives back what a lease has left. */
+  async release(entry: Entry, lease: Lease): Promise<void> {
+    if (entry.lease === lease) entry.lease = undefined;
+    const settlements: Settlement[] = lease.end();
+    if (settlements.length === 0 || entry.isForgotten) return;
+    try {
+      await this.#tier.settle(settlements);
+    } catch {
+      // Not given back, it counts until it leaves the window.
+    }
+  }
+
+  async #serve(group: Group, entry: Entry): Promise<void> {
+    entry.isAsking = true;
+    while (entry.callers.length > 0) {
+      const callers = takeFirst(group, entry);
+      try {
+        await this.#question(group, entry, callers);
+      } catch (error) {
+        for (const caller of callers) caller.reject(error);
+      }
+      this.#answerHere(entry);
+    }
+    entry.isAsking = false;
+  }
+
+  /** Those who came while the remote was asked. */
+  #answerHere(entry: Entry): void {
+    const now = this.#timing.now();
+    entry.callers = entry.callers.filter((caller) => {
+      const decisions = this.#tier.answer(entry, caller.cost, now);
+      if (decisions !== undefined) caller.resolve(decisions);
+      return decisions === undefined;
+    });
+  }
+
+  async #question(group: Group, entry: Entry, callers: readonly Caller[]): Promise<void> {
+    const cost = sumOf(callers);
+    const n = Math.max(cost, Math.min(expected(group, entry), entry.want, group.most));
+    const charges = callers[0].charges.map((charge) => ({ ...charge, cost: n }));
+    const { changes } = group;
+    const askedAt = this.#timing.now();
+    const decisions = await this.#tier.decide(charges, true);
+    group.tookMs = this.#timing.now() - askedAt;
+    if (decisions.some(({ degraded }) => degraded !== undefined)) {
+      return this.#askOneByOne(charges, decisions, callers);
+    }
+    const left = Math.min(...decisions.map(({ remaining }) => remaining));
+    if (decisions.every(({ allowed }) => allowed)) {
+      entry.granted += n;
+      entry.want = n + left;
+      this.#grant(group, entry, callers, n - cost, charges, decisions, askedAt);
+      if (left < callers[0].cost) this.#pause(group, entry, decisions, askedAt);
+      return;
+    }
+    const [head, ...others] = callers;
+    const waitMs = Math.max(...decisions.map(({ retryAfterMs }) => retryAfterMs));
+    if (n === head.cost) {
+      if (changes === group.changes) {
+        this.#tier.remember(entry, n, decisions, askedAt);
+        this.#pause(group, entry, decisions, askedAt);
+      }
+      head.resolve(decisions);
+      entry.callers.unshift(...others);
+    } else if (left >= head.cost || waitMs > group.leaseMs * PAUSE) {
+      // There is less than was asked for; or nothing for long, and the head alone will hear how long.
+      entry.want = Math.max(left, head.cost);
+      entry.callers.unshift(...callers);
+    } else {
+      this.#pause(group, entry, decisions, askedAt);
+      entry.callers.unshift(...callers);
+    }
+  }
+
+  /** The remote is out, and a policy answered: it is asked for each caller, and nothing is leased. */
+  async #askOneByOne(
+    charges: readonly Charge[],
+    decisions: readonly RuleDecision[],
+    callers: readonly Caller[],
+  ): Promise<void> {
+    if (decisions.every(({ allowed }) => allowed)) {
+      const settlements = charges.map((charge, c) => {
+        const { at, degraded } = decisions[c];
+        return { ...charge, cost: -charge.cost, at, ...(degraded && { degraded }) };
+      });
+      await this.#tier.settle(settlements);
+    }
+    for (const caller of callers) {
+      caller.resolve(Promise.resolve(this.#tier.decide(caller.charges, true)));
+    }
+  }
+
+  #grant(
+    group: Group,
+    entry: Entry,
+    callers: readonly Caller[],
+    extra: number,
+    charges: readonly Charge[],
+    decisions: readonly RuleDecision[],
+    askedAt: number,
+  ): void {
+    const toldAt = this.#timing.now();
+    const lifeMs = Math.min(...group.rules.map((rule, r) => spendableMs(rule, decisions[r].at)));
+    const lease = new Lease(extra, charges, decisions, toldAt, askedAt + lifeMs);
+    let after = extra + sumOf(callers);
+    for (const caller of callers) {
+      after -= caller.cost;
+      caller.resolve(lease.answer(after, toldAt));
+    }
+    if (extra === 0 || entry.isForgotten) return;
+    if (entry.lease !== undefined) void this.release(entry, entry.lease);
+    entry.lease = lease;
+    this.#endsAfter(group.leaseMs).add(() => void this.release(entry, lease));
+  }
+
+  /** Full: whoever cannot have what is left is refused here for a moment. */
+  #pause(group: Group, entry: Entry, decisions: readonly RuleDecision[], askedAt: number): void {
+    entry.full = decisions;
+    entry.fullUntil = askedAt + group.leaseMs * PAUSE * (0.75 + 0.5 * this.#timing.random());
+    entry.want = entry.granted > 0 ? entry.granted : Math.max(1, Math.floor(entry.want / 2));
+    entry.granted = 0;
+  }
+
+  #endsAfter(leaseMs: number): Deadlines {
+    let ends = this.#ends.get(leaseMs);
+    if (ends === undefined) {
+      ends = new Deadlines(leaseMs, this.#timing, false);
+      this.#ends.set(leaseMs, ends);
+    }
+    return ends;
+  }
+}
+
+/** What is asked of a key in the time that a lease of it can be spent. */
+function expected(group: Group, entry: Entry): number {
+  const usableMs = group.leaseMs - group.tookMs;
+  return usableMs * 2 < group.leaseMs ? 0 : Math.floor((entry.demand.units * usableMs) / group.leaseMs);
+}
+
+/** The first to come, and with it as many of the next as one question takes. */
+function takeFirst(group: Group, entry: Entry): readonly Caller[] {
+  const room = Math.min(entry.want, group.most);
+  let cost = 0;
+  let size = 0;
+  for (const caller of entry.callers) {
+    cost += caller.cost;
+    if (size > 0 && cost > room) break;
+    size++;
+  }
+  return entry.callers.splice(0, size);
+}
+
+function sumOf(callers: readonly Caller[]): number {
+  return callers.reduce((sum, { cost }) => sum + cost, 0);
+}
