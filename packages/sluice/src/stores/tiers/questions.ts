@@ -6,7 +6,7 @@ import { Lease } from "./lease.js";
 import { spendableMs } from "./leasing.js";
 
 /** A key found full is asked for again after this part of a lease's life, more or less. */
-const PAUSE = 1.25;
+const PAUSE = 0.5;
 
 /** What a hot key needs of the store around it. */
 export interface Tier {
@@ -113,7 +113,7 @@ export class Questions {
       entry.want = Math.max(left, head.cost);
       entry.callers.unshift(...callers);
     } else {
-      this.#pause(group, entry, decisions, askedAt);
+      this.#pause(group, entry, decisions, askedAt, waitMs);
       entry.callers.unshift(...callers);
     }
   }
@@ -160,9 +160,16 @@ export class Questions {
   }
 
   /** Full: whoever cannot have what is left is refused here for a moment. */
-  #pause(group: Group, entry: Entry, decisions: readonly RuleDecision[], askedAt: number): void {
+  #pause(
+    group: Group,
+    entry: Entry,
+    decisions: readonly RuleDecision[],
+    askedAt: number,
+    waitMs = Infinity,
+  ): void {
     entry.full = decisions;
-    entry.fullUntil = askedAt + group.leaseMs * PAUSE * (0.75 + 0.5 * this.#timing.random());
+    const pauseMs = group.leaseMs * PAUSE * (0.75 + 0.5 * this.#timing.random());
+    entry.fullUntil = askedAt + Math.min(waitMs, pauseMs);
     entry.want = entry.granted > 0 ? entry.granted : Math.max(1, Math.floor(entry.want / 2));
     entry.granted = 0;
   }
