@@ -67,6 +67,7 @@ describe("a refusal", () => {
     expect(asked.length).toBe(4);
     clock.now += 2;
     expect((await limiter.tryAcquire("a")).allowed).toBe(true);
+    expect(asked.length).toBe(5);
   });
 
   it("of a heavy cost leaves light ones alone", async () => {
