@@ -48,7 +48,7 @@ function checked(truth: Store, store: Store): Store {
   const methods: Omit<Store, "decide" | "sync"> = {
     settle: (settlements) => store.settle(settlements),
     status: (charges) => store.status(charges),
-    count: (charge, from, to) => store.count(charge, from, to),
+    count: (charges, from, to) => store.count(charges, from, to),
     reset: (charges) => store.reset(charges),
     close: () => store.close(),
   };

@@ -26,7 +26,7 @@ function moodyStore() {
     decide: (charges, commit) => answer(() => memory.decide(charges, commit) as never),
     settle: (settlements) => answer(() => memory.settle(settlements) as undefined),
     status: (charges) => answer(() => memory.status(charges) as never),
-    count: (charge, from, to) => answer(() => memory.count(charge, from, to) as never),
+    count: (charges, from, to) => answer(() => memory.count(charges, from, to) as never),
     reset: (charges) => answer(() => memory.reset(charges) as undefined),
     close: () => {},
   };

@@ -123,8 +123,8 @@ class ResilientStore implements Store {
     return this.#ask(() => this.#store.status(charges), rethrow);
   }
 
-  count(charge: Charge, from: number, to: number): MaybePromise<Count | undefined> {
-    return this.#ask(() => this.#store.count(charge, from, to), rethrow);
+  count(charges: readonly Charge[], from: number, to: number): MaybePromise<readonly (Count | undefined)[]> {
+    return this.#ask(() => this.#store.count(charges, from, to), rethrow);
   }
 
   reset(charges: readonly Charge[]): MaybePromise<void> {

@@ -121,8 +121,8 @@ class TieredStore implements Store {
     return this.#remote.status(this.#atRemote(charges));
   }
 
-  count(charge: Charge, from: number, to: number): MaybePromise<Count | undefined> {
-    return this.#remote.count(this.#atRemote([charge])[0], from, to);
+  count(charges: readonly Charge[], from: number, to: number): MaybePromise<readonly (Count | undefined)[]> {
+    return this.#remote.count(this.#atRemote(charges), from, to);
   }
 
   reset(charges: readonly Charge[]): MaybePromise<void> {
