@@ -50,16 +50,10 @@ export function combine(rules: readonly RuleDecision[]): Decision {
   for (let i = 1; i < rules.length; i++) {
     if (binds(rules[i], binding)) binding = rules[i];
   }
-  const decision: Decision = {
-    allowed: binding.allowed,
-    rule: binding.rule,
-    limit: binding.limit,
-    remaining: binding.remaining,
-    retryAfterMs: binding.retryAfterMs,
-    resetAfterMs: binding.resetAfterMs,
-    rules,
-  };
-  return binding.degraded === undefined ? decision : { ...decision, degraded: binding.degraded };
+  const { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, degraded } = binding;
+  return degraded === undefined
+    ? { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules }
+    : { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules, degraded };
 }
 
 function binds(rule: RuleDecision, binding: RuleDecision): boolean {

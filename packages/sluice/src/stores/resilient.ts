@@ -225,14 +225,18 @@ class ResilientStore implements Store {
 }
 
 function policyDecision({ rule, cost }: Charge, degraded: "open" | "closed"): RuleDecision {
-  const common = { rule: rule.name, limit: rule.limit, at: Date.now(), degraded };
-  const fits = cost <= capacity(rule);
-  if (degraded === "open" && fits) {
-    const remaining = capacity(rule) - cost;
-    return { ...common, allowed: true, remaining, retryAfterMs: 0, resetAfterMs: 0 };
-  }
-  const retryAfterMs = fits ? RETRY_MS : Infinity;
-  return { ...common, allowed: false, remaining: 0, retryAfterMs, resetAfterMs: RETRY_MS };
+  const most = capacity(rule);
+  const allowed = degraded === "open" && cost <= most;
+  return {
+    rule: rule.name,
+    allowed,
+    limit: rule.limit,
+    remaining: allowed ? most - cost : 0,
+    retryAfterMs: allowed ? 0 : cost <= most ? RETRY_MS : Infinity,
+    resetAfterMs: allowed ? 0 : RETRY_MS,
+    at: Date.now(),
+    degraded,
+  };
 }
 
 /** A cost above this process's part may fit again once the outage is over. */
