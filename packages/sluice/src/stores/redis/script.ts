@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "f8d8e3d171280a4eaa593cfe50c99c665291ab2d";
+export const sha = "047d610a2f46b1a1896e467e51f39f3d6240839b";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -439,12 +439,13 @@ local algorithm = {}
 function algorithm.prepare(rule) rule.windows = 1 end
 function algorithm.load(state, key, rule)
 local text = call('HGET', key, 'm')
-state.key, state.first, state.ends, state.total, state.cells = key, 0, 0, 0, {}
+state.key, state.first, state.ends, state.total, state.cells, state.all = key, 0, 0, 0, {}, false
 if text then state.first, state.ends, state.total = unpack('<ddd', text) end
 state.latest = max(0, state.ends - 1) * rule[3]
 end
 local function count_of(state, rule, k)
 local count = state.cells[k]
+if not count and state.all then return 0 end
 if not count then
 local text = call('HGET', state.key, k % rule[4])
 count = 0
@@ -455,6 +456,16 @@ end
 state.cells[k] = count
 end
 return count
+end
+local function read_all(state)
+local fields = call('HGETALL', state.key)
+for n = 1, #fields, 2 do
+if fields[n] ~= 'm' then
+local number, count = unpack('<dd', fields[n + 1])
+state.cells[number] = count
+end
+end
+state.all = true
 end
 local function leaves(rule, k) return (k + 1) * rule[3] - 1 + rule[2] end
 local function first_inside(rule, now) return max(0, floor((now - rule[2] + 1) / rule[3])) end
@@ -484,6 +495,7 @@ reply[r + 1], reply[r + 2] = remaining, 0
 if cost <= remaining then return true end
 reply[r + 2] = -1
 if cost > rule[1] then return end
+read_all(state)
 local inside = state.total
 for k = state.first, state.ends - 1 do
 local count = count_of(state, rule, k)
@@ -527,6 +539,7 @@ return 0
 end
 function algorithm.held(state, rule, _, now)
 local oldest, newest
+read_all(state)
 for k = max(state.first, first_inside(rule, now)), state.ends - 1 do
 if count_of(state, rule, k) > 0 then
 newest = k * rule[3]

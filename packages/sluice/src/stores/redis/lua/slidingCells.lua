@@ -12,13 +12,14 @@ local function slidingCells()
 
   function algorithm.load(state, key, rule)
     local text = call('HGET', key, 'm')
-    state.key, state.first, state.ends, state.total, state.cells = key, 0, 0, 0, {}
+    state.key, state.first, state.ends, state.total, state.cells, state.all = key, 0, 0, 0, {}, false
     if text then state.first, state.ends, state.total = unpack('<ddd', text) end
     state.latest = max(0, state.ends - 1) * rule[3]
   end
 
   local function count_of(state, rule, k)
     local count = state.cells[k]
+    if not count and state.all then return 0 end
     if not count then
       local text = call('HGET', state.key, k % rule[4])
       count = 0
@@ -29,6 +30,18 @@ local function slidingCells()
       state.cells[k] = count
     end
     return count
+  end
+
+  -- Reads all cells in one step, where one after the other will be asked for
+  local function read_all(state)
+    local fields = call('HGETALL', state.key)
+    for n = 1, #fields, 2 do
+      if fields[n] ~= 'm' then
+        local number, count = unpack('<dd', fields[n + 1])
+        state.cells[number] = count
+      end
+    end
+    state.all = true
   end
 
   local function leaves(rule, k) return (k + 1) * rule[3] - 1 + rule[2] end
@@ -63,6 +76,7 @@ local function slidingCells()
     if cost <= remaining then return true end
     reply[r + 2] = -1
     if cost > rule[1] then return end
+    read_all(state)
     local inside = state.total
     for k = state.first, state.ends - 1 do
       local count = count_of(state, rule, k)
@@ -109,6 +123,7 @@ local function slidingCells()
 
   function algorithm.held(state, rule, _, now)
     local oldest, newest
+    read_all(state)
     for k = max(state.first, first_inside(rule, now)), state.ends - 1 do
       if count_of(state, rule, k) > 0 then
         newest = k * rule[3]
