@@ -14,7 +14,6 @@ describe("8 processes with leases on one Redis", { timeout: 120_000 }, () => {
     const [limit, window, durationMs] = [20_000, 4000, 9000];
     const options = { limit, window, durationMs, load: 1.5, processes: 8, port: server.port };
     const outcome = await runProcesses({ ...options, leases: true });
-    console.log(outcome, outcome.admitted / outcome.ideal, outcome.calls / outcome.roundTrips);
     expect(outcome.failed).toBe(0);
     expect(outcome.calls).toBeGreaterThan(0.9 * 7500 * 9);
     expect(outcome.most).toBeLessThanOrEqual(limit);
