@@ -29,6 +29,7 @@ export interface AppTls {
 
 /** Room for a thousand decisions with long keys. */
 const BODY_BYTES = 1_048_576;
+const MOST_CONNECTIONS = 10_000;
 
 /** The HTTP side: routes, strict schemas, bounded bodies, errors as problem+json. */
 export async function createApp(context: Context, tls?: AppTls): Promise<FastifyInstance> {
@@ -46,6 +47,7 @@ export async function createApp(context: Context, tls?: AppTls): Promise<Fastify
       https: { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined },
     }),
   }) as unknown as FastifyInstance;
+  app.server.maxConnections = context.settings.bounds?.connections ?? MOST_CONNECTIONS;
   app.removeContentTypeParser("text/plain");
   await app.register(swagger, {
     openapi: {

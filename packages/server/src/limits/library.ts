@@ -6,12 +6,10 @@ interface ResilientOptions {
   readonly deadlineMs?: number;
   readonly instances?: number;
   readonly local?: Store;
-  readonly events?: OutageEvents;
-}
-
-interface OutageEvents {
-  readonly onOutage?: (outage: { readonly error: Error }) => unknown;
-  readonly onRecover?: (recovery: { readonly outageMs: number }) => unknown;
+  readonly events?: {
+    readonly onOutage?: (outage: { readonly error: Error }) => unknown;
+    readonly onRecover?: (recovery: { readonly outageMs: number }) => unknown;
+  };
 }
 
 export function resilient(store: Store, _options: ResilientOptions): Store {
