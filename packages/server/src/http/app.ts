@@ -8,7 +8,7 @@ import { envoyJsonRoute } from "./envoyJson.js";
 import { guardRoute } from "./guard.js";
 import { keyRoutes } from "./keys.js";
 import { operationRoutes } from "./operations.js";
-import { problemOf, sendProblem } from "./problems.js";
+import { problemOf, schemaProblem, sendProblem } from "./problems.js";
 import { reservationRoutes } from "./reservations.js";
 
 declare module "fastify" {
@@ -39,6 +39,7 @@ export async function createApp(context: Context, tls?: AppTls): Promise<Fastify
     routerOptions: { maxParamLength: 16_384 },
     requestTimeout: 30_000,
     return503OnClosing: false,
+    schemaErrorFormatter: schemaProblem,
     // Nothing is guessed: a number is no text, and what is not known is refused.
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, allErrors: false, allowUnionTypes: true },
