@@ -22,7 +22,7 @@ export async function httpRate(port, path, bodyOf, seconds, connections = 32) {
 }
 
 /** Calls per second of ShouldRateLimit with `concurrency` under way. */
-export async function grpcRate(port, seconds, concurrency = 64) {
+export async function grpcRate(port, seconds, concurrency = 128) {
   const { envoy } = loadPackageDefinition(loadSync(PROTO, { longs: Number, enums: String, defaults: true }));
   const client = new envoy.service.ratelimit.v3.RateLimitService(
     `127.0.0.1:${port}`,

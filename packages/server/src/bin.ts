@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { createRequire } from "node:module";
 import { Command } from "commander";
-import { checkCommand } from "./commands/check.js";
-import { inspectCommand } from "./commands/inspect.js";
-import { serveCommand } from "./commands/serve.js";
-import { tryCommand } from "./commands/try.js";
+import { checkCommand } from "./commands/checkCommand.js";
+import { inspectCommand } from "./commands/inspectCommand.js";
+import { serveCommand } from "./commands/serveCommand.js";
+import { tryCommand } from "./commands/tryCommand.js";
 import { ConfigError } from "./config/problem.js";
 
 const HELP = `

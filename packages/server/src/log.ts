@@ -10,6 +10,11 @@ export function createLog(level: LogLevel, isTerminal = process.stdout.isTTY ===
   if (!isTerminal) return pino(options);
   return pino(
     options,
-    pretty({ sync: true, ignore: "pid,hostname", translateTime: "HH:MM:ss" }) as DestinationStream,
+    pretty({
+      sync: true,
+      singleLine: true,
+      ignore: "pid,hostname",
+      translateTime: "HH:MM:ss",
+    }) as DestinationStream,
   );
 }

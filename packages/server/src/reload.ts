@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { readAccess } from "./access.js";
 import type { Configuration, Settings } from "./config/configuration.js";
 import { parseConfiguration, readSources } from "./config/load.js";
+import { ConfigError } from "./config/problem.js";
 import type { InForce } from "./http/context.js";
 import { buildCatalog } from "./limits/catalog.js";
 import type { Stores } from "./limits/stores.js";
@@ -57,7 +58,7 @@ export class Reloader {
       log.info({ cause, limiters: limiters.length, domains: domains.length }, "reloaded the limits");
       this.#tellUnchanged(configuration.settings);
     } catch (error) {
-      const reason = (error as Error).message;
+      const reason = error instanceof ConfigError ? error.summary : (error as Error).message;
       metrics.reloads.inc({ result: "refused" });
       metrics.configValid.set(0);
       this.#inForce = { ...this.#inForce, refusedReload: reason };

@@ -1,4 +1,3 @@
-import { Command, Option } from "commander";
 import { pino } from "pino";
 import type { Store } from "sluice";
 import { redisStore, type ScriptRunner } from "sluice/redis";
@@ -11,34 +10,15 @@ import { openRedis, type RedisConnection, whenReady } from "../limits/redis.js";
 import { LimiterTallies } from "../metrics.js";
 import { entriesFromArgument, keyFromArgument } from "./connect.js";
 import { describeStatus } from "./explain.js";
-import { another } from "./options.js";
 
-interface InspectOptions {
+export interface InspectOptions {
   readonly config?: string[];
   readonly redis?: string;
   readonly limiter?: string;
 }
 
-const EXAMPLES_OF_USE = `
-Examples:
-  sluice inspect alice -c limits.yaml --redis redis://localhost:6379
-  sluice inspect account=42,ip=10.0.0.1 -c limits.yaml -r redis://cache:6379 --limiter login
-  sluice inspect remote_address=10.0.0.1 -c envoy.yaml -r redis://cache:6379 --limiter demo
-
-It reads, and changes nothing.`;
-
-export function inspectCommand(): Command {
-  return new Command("inspect")
-    .description("tell what Redis holds for a key, in words")
-    .argument("<key>", "the key; part=value,part=value where keys have parts, or for a domain's descriptor")
-    .option("-c, --config <path>", "limits files, or folders of them; may be told again", another)
-    .addOption(new Option("-r, --redis <url>", "the Redis to look into").env("SLUICE_REDIS"))
-    .option("-l, --limiter <name>", "only this limiter, or this domain of Envoy's")
-    .addHelpText("after", EXAMPLES_OF_USE)
-    .action(inspect);
-}
-
-async function inspect(key: string, options: InspectOptions): Promise<void> {
+/** Tells what the Redis keys of a key hold; it reads, and changes nothing. */
+export async function inspect(key: string, options: InspectOptions): Promise<void> {
   const { settings, limiters, domains } = loadConfiguration(options.config ?? [EXAMPLES]);
   const url = options.redis ?? settings.redis?.url;
   if (url === undefined) throw new Error("Tell which Redis to look into: --redis redis://localhost:6379");

@@ -1,7 +1,7 @@
 // A YAML file that still knows where each of its values stands.
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
-import { excerptOf, type Problem } from "./problem.js";
+import { excerptOf, type Problem, withoutSecrets } from "./problem.js";
 
 /** Larger files are refused before they are parsed. */
 const LARGEST_FILE = 4_194_304;
@@ -79,7 +79,7 @@ export class YamlFile {
   #add(start: number, end: number, message: string): void {
     const { line, col } =
       this.#counter.lineStarts.length > 0 ? this.#counter.linePos(start) : { line: 0, col: 0 };
-    const clean = message.replaceAll("\n", " ");
+    const clean = withoutSecrets(message.replaceAll("\n", " "));
     if (this.problems.some((known) => known.line === line && known.column === col && known.message === clean))
       return;
     const excerpt = line === 0 ? "" : excerptOf(this.#lines, line, col, Math.max(1, end - start));

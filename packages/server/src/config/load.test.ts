@@ -115,6 +115,12 @@ describe("a limits file", () => {
     ]);
   });
 
+  test("shows no password of a URL", () => {
+    const [problem] = problemsOf('redis: { url: "https://:hunter2@cache:6379" }');
+    expect(problem?.message).toContain('got "https://…@cache:6379"');
+    expect(new ConfigError([problem!]).summary).not.toContain("hunter2");
+  });
+
   test("that cannot be read is a problem like another", () => {
     expect(() => loadConfiguration(["/nowhere/limits.yaml"])).toThrow(ConfigError);
   });

@@ -19,6 +19,16 @@ export class ConfigError extends Error {
     super(`${many} in the configuration:\n${problems.map(written).join("\n")}`);
     this.problems = problems;
   }
+
+  /** The places and what is wrong there, without the files' own text: for logs and whoever may ask. */
+  get summary(): string {
+    return this.problems.map((problem) => written({ ...problem, excerpt: "" })).join("; ");
+  }
+}
+
+/** Passwords in URLs are nobody's to read. */
+export function withoutSecrets(text: string): string {
+  return text.replace(/(\w:\/\/)[^\s"'/]*@/g, "$1…@");
 }
 
 /** `file:line:column: message` with the line it is about. */

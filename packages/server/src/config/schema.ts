@@ -176,11 +176,12 @@ export const limitsSchema = record("a mapping with limiters", {
     .optional()
     .describe("The proxies before /v1/guard: 1 unless told, the one that asks."),
   headers: oneOf("draft-11", "draft-7", "draft-6", "legacy", "none").optional(),
-  bounds: record("{ bodyBytes, keyLength, inFlight, reservations }", {
+  bounds: record("{ bodyBytes, keyLength, inFlight, reservations, connections }", {
     bodyBytes: wholeNumber(1024, 16_777_216).optional(),
     keyLength: wholeNumber(16, 16_384).optional(),
     inFlight: wholeNumber(1, 1_000_000).optional(),
     reservations: wholeNumber(1, 10_000_000).optional(),
+    connections: wholeNumber(1, 1_000_000).optional(),
   }).optional(),
 });
 

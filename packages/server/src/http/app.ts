@@ -8,7 +8,7 @@ import { envoyJsonRoute } from "./envoyJson.js";
 import { guardRoute } from "./guard.js";
 import { keyRoutes } from "./keys.js";
 import { operationRoutes } from "./operations.js";
-import { problemOf, sendProblem } from "./problems.js";
+import { problemOf, schemaProblem, sendProblem } from "./problems.js";
 import { reservationRoutes } from "./reservations.js";
 
 declare module "fastify" {
@@ -29,6 +29,7 @@ export interface AppTls {
 
 /** Room for a thousand decisions with long keys. */
 const BODY_BYTES = 1_048_576;
+const MOST_CONNECTIONS = 10_000;
 
 /** The HTTP side: routes, strict schemas, bounded bodies, errors as problem+json. */
 export async function createApp(context: Context, tls?: AppTls): Promise<FastifyInstance> {
@@ -38,6 +39,7 @@ export async function createApp(context: Context, tls?: AppTls): Promise<Fastify
     routerOptions: { maxParamLength: 16_384 },
     requestTimeout: 30_000,
     return503OnClosing: false,
+    schemaErrorFormatter: schemaProblem,
     // Nothing is guessed: a number is no text, and what is not known is refused.
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, allErrors: false, allowUnionTypes: true },
@@ -46,6 +48,7 @@ export async function createApp(context: Context, tls?: AppTls): Promise<Fastify
       https: { ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: tls.ca !== undefined },
     }),
   }) as unknown as FastifyInstance;
+  app.server.maxConnections = context.settings.bounds?.connections ?? MOST_CONNECTIONS;
   app.removeContentTypeParser("text/plain");
   await app.register(swagger, {
     openapi: {

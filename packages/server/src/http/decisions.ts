@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Key } from "sluice";
+import { type HeaderFormat, rateLimitHeaders, retryAfterSeconds } from "sluice/http";
 import { type Answer, answerJson } from "../limits/answer.js";
 import type { LiveLimiter } from "../limits/liveLimiter.js";
 import { type Context, limiterNamed, refuseOverload } from "./context.js";
-import { type HeaderFormat, rateLimitHeaders, retryAfterSeconds } from "./library.js";
 import { HttpProblem } from "./problems.js";
 import { answer, decisionBody, nameParams, problem, reservationAnswer } from "./schemas.js";
 

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { testServer } from "../testing/testServer.js";
 
@@ -37,5 +38,31 @@ describe("Envoy's /json", () => {
       headers: { "content-type": "application/x-www-form-urlencoded" },
     });
     expect(response.status).toBe(200);
+  });
+
+  test("answers whatever it is sent, and goes on", async () => {
+    const { base, ask } = await testServer([ENVOY]);
+    const body = fc.oneof(
+      fc.json({ maxDepth: 4 }),
+      fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify({ ...request, hitsAddend: value })),
+      fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.stringify({ domain: "x", descriptors: [value] })),
+      fc.jsonValue({ maxDepth: 3 }).map((value) =>
+        JSON.stringify({
+          domain: "x",
+          descriptors: [{ entries: [value], limit: value, hits_addend: value }],
+        }),
+      ),
+      fc.string({ unit: "binary", maxLength: 40 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(body, async (text) => {
+        const response = await fetch(`${base}/json`, { method: "POST", body: text });
+        await response.text();
+        expect([200, 400, 429, 500]).toContain(response.status);
+        if (response.status === 500) expect(response.headers.get("content-type")).not.toContain("problem");
+      }),
+      { numRuns: 300 },
+    );
+    expect((await ask("/healthz")).status).toBe(200);
   });
 });

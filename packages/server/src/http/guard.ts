@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { clientReader, refusalOf } from "sluice/http";
 import type { TemplateSource } from "../limits/template.js";
 import { type Context, limiterNamed, refuseOverload } from "./context.js";
 import { addHeaders, headerFormat } from "./decisions.js";
-import { clientReader, refusalOf } from "./library.js";
 import { HttpProblem } from "./problems.js";
 import { nameParams, problem } from "./schemas.js";
 

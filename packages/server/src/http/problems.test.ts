@@ -36,6 +36,19 @@ describe("what is wrong with a request", () => {
     expect(await response.json()).toMatchObject({ status, detail: expect.stringMatching(/\w/) });
   });
 
+  test.each([
+    [{ key: 5 }, "key must be text that is neither empty nor too long, or an object of such parts."],
+    [
+      { key: { user: "" } },
+      "key must be text that is neither empty nor too long, or an object of such parts.",
+    ],
+    [{ key: "a", price: 1 }, 'The body has no field "price".'],
+    [{ key: "a", cost: -1 }, "cost must be >= 0."],
+    [{}, "The body must have required property 'key'."],
+  ])("%j: %s", async (body, detail) => {
+    expect((await server.ask("/v1/limiters/api/acquire", body)).body).toMatchObject({ detail });
+  });
+
   test("the wrong type, the wrong place and the wrong limiter", async () => {
     const { base, ask } = server;
     const text = await fetch(`${base}/v1/limiters/api/acquire`, {

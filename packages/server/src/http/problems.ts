@@ -1,5 +1,5 @@
 // Errors as application/problem+json (RFC 9457), each saying what to do.
-import type { FastifyError, FastifyReply } from "fastify";
+import type { FastifyError, FastifyReply, FastifySchemaValidationError } from "fastify";
 import { SluiceError } from "sluice";
 
 /** An error that the caller is told of. */
@@ -28,6 +28,22 @@ export function sendProblem(
     .code(status)
     .header("content-type", "application/problem+json")
     .send(JSON.stringify({ ...(type && { type }), title, status, detail }));
+}
+
+/** What a body or parameter has against its schema, in one sentence. */
+export function schemaProblem(errors: readonly FastifySchemaValidationError[], where: string): Error {
+  const [error] = errors;
+  const place = (error?.instancePath ?? "").slice(1).replaceAll("/", ".");
+  const what = place === "" ? `The ${where}` : place;
+  const [, key] = /^((?:decisions\.\d+\.)?key)\b/.exec(place) ?? [];
+  if (key)
+    return new Error(`${key} must be text that is neither empty nor too long, or an object of such parts.`);
+  if (error?.keyword === "additionalProperties") {
+    return new Error(
+      `${what} has no field ${JSON.stringify(String(error.params.additionalProperty).slice(0, 64))}.`,
+    );
+  }
+  return new Error(`${what} ${error?.message ?? "is not as the schema has it"}.`);
 }
 
 /** What an error means to the caller; undefined where it is our own fault, which the log tells. */

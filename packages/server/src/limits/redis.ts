@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as after } from "node:timers/promises";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import type { Logger } from "pino";
 import type { ScriptRunner } from "sluice/redis";
@@ -12,6 +13,8 @@ export interface RedisConnection {
   ping(): Promise<void>;
   close(): Promise<void>;
 }
+
+const PATIENCE_MS = 500;
 
 /**
  * Connects, and goes on trying while Redis is away. A command that cannot be sent at once fails at
@@ -47,7 +50,9 @@ export function openRedis(settings: RedisSettings, log: Logger): RedisConnection
       await client.ping();
     },
     async close() {
-      await client.quit().catch(() => client.disconnect());
+      // One that hangs would not take its leave either.
+      await Promise.race([client.quit().catch(() => {}), after(PATIENCE_MS)]);
+      client.disconnect();
     },
   };
 }

@@ -1,10 +1,9 @@
 import type { Logger } from "pino";
-import { memoryStore, type Store } from "sluice";
+import { memoryStore, resilient, type Store, tiered } from "sluice";
 import { redisStore } from "sluice/redis";
 import type { Outage, Settings, Tiers } from "../config/configuration.js";
 import type { StoreWithin } from "../envoy/liveDomain.js";
 import type { Metrics } from "../metrics.js";
-import { resilient, tiered } from "./library.js";
 import { countingTrips, openRedis, type RedisConnection, type RedisSettings, whenReady } from "./redis.js";
 
 /** The one place where counts are kept, seen through the outage policies and tiers that limiters ask for. */
