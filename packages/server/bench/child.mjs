@@ -28,4 +28,9 @@ if (process.argv[2] === "bare") {
   });
   process.send({ http: server.http.port, grpc: server.grpc.port });
 }
+// What this process has worked so far, in microseconds: unlike the clock it does not count its neighbours.
+process.on("message", () => {
+  const { user, system } = process.cpuUsage();
+  process.send({ cpu: user + system });
+});
 process.once("disconnect", () => process.exit(0));

@@ -32,6 +32,7 @@ interface Hit extends Match {
   readonly place: number;
 }
 
+const UNMATCHED: Settled = { match: undefined };
 /** So many limits of requests' own are kept apart; each is a counter that lives as long as the server. */
 const MOST_OVERRIDES = 1000;
 
@@ -57,9 +58,8 @@ export class LiveDomain {
   decide(request: RateLimitRequest, withinMs: number): MaybePromise<RateLimitResponse> {
     const { descriptors } = request;
     const hits = this.#hits(request);
-    const settled: Settled[] = descriptors.map((_, d) => ({
-      match: hits.find(({ place }) => place === d)?.limit,
-    }));
+    const settled = new Array<Settled>(descriptors.length).fill(UNMATCHED);
+    for (const { limit, place } of hits) settled[place] = { match: limit };
     const enforced = hits.filter(({ limit }) => limit.trial === undefined);
     const trials = hits.filter(({ limit }) => limit.trial !== undefined && limit.rule !== undefined);
     // A limit of 0 is not counted, and refuses: then the others are looked at, and none is charged.
@@ -89,14 +89,20 @@ export class LiveDomain {
   }
 
   #hits({ descriptors, hitsAddend }: RateLimitRequest): Hit[] {
-    const matched = descriptors.flatMap((descriptor, place): Hit[] => {
+    const matched: Hit[] = [];
+    let replaces = false;
+    for (let place = 0; place < descriptors.length; place++) {
+      const descriptor = descriptors[place] as RequestedDescriptor;
       const match = this.#match(descriptor);
-      if (match === undefined) return [];
+      if (match === undefined) continue;
+      const { limit, key } = match;
       const asked = descriptor.hitsAddend ? descriptor.hitsAddend.value : hitsAddend || 1;
-      return [{ ...match, cost: Math.min(asked, Number.MAX_SAFE_INTEGER), place }];
-    });
+      matched.push({ limit, key, cost: Math.min(asked, Number.MAX_SAFE_INTEGER), place });
+      if (limit.limit.replaces.length > 0) replaces = true;
+    }
+    if (!replaces) return matched;
     const replaced = new Set(matched.flatMap(({ limit }) => limit.limit.replaces));
-    return replaced.size === 0 ? matched : matched.filter(({ limit }) => !replaced.has(limit.limit.name));
+    return matched.filter(({ limit }) => !replaced.has(limit.limit.name));
   }
 
   #match({ entries, limit }: RequestedDescriptor): Match | undefined {
