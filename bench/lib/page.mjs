@@ -71,7 +71,7 @@ function targetTable(reports) {
  * @param {Section} section
  */
 function whereOthersLead({ plot, rows, columns }) {
-  if (plot?.kind !== "bars") return "";
+  if (plot?.kind !== "bars" || plot.neutral) return "";
   const { column } = plot;
   const unit = columns.find(({ key }) => key === column)?.unit ?? "count";
   const value = (/** @type {import("./report.mjs").Row} */ { cells }) => {

@@ -4,8 +4,8 @@ import { show } from "./report.mjs";
 
 /**
  * @typedef {import("./report.mjs").Section} Section
- * @typedef {{ kind: "bars", column: string, caption: string, scale: "linear" | "log", mark?: { at: number, text: string } }} Bars
- * @typedef {{ kind: "lines", caption: string, linearX?: boolean, linearY?: boolean, mark?: { at: number, text: string } }} Lines
+ * @typedef {{ kind: "bars", column: string, caption: string, scale: "linear" | "log", mark?: { at: number, text: string }, neutral?: boolean }} Bars `neutral`: shorter is not simply better
+ * @typedef {{ kind: "lines", caption: string, only?: string[], linearX?: boolean, linearY?: boolean, mark?: { at: number, text: string } }} Lines
  * @typedef {Bars | Lines} Plot
  */
 
@@ -45,9 +45,9 @@ function bars(section, { column, caption, scale, mark }) {
   const left = 350;
   const room = WIDTH - left - 90;
   const most = Math.max(...rows.map((row) => row.value), mark?.at ?? 0);
-  const least = Math.min(...rows.map((row) => row.value));
+  const least = Math.min(...rows.map((row) => row.value).filter((value) => value > 0));
   const length = (/** @type {number} */ value) =>
-    scale === "log"
+    value > 0 && scale === "log"
       ? 20 + ((room - 20) * Math.log(value / least)) / Math.max(Math.log(most / least), 1e-9)
       : (room * value) / most;
   const height = 60 + rows.length * 26;
@@ -73,9 +73,10 @@ function bars(section, { column, caption, scale, mark }) {
  * @param {Section} section
  * @param {Lines} plot
  */
-function lines(section, { caption, linearX = false, linearY = false, mark }) {
+function lines(section, { caption, only, linearX = false, linearY = false, mark }) {
   const xs = section.columns.map(({ key }) => Number(key));
-  const series = section.rows.map((row) => ({
+  const rows = section.rows.filter((row) => only === undefined || only.includes(row.id));
+  const series = rows.map((row) => ({
     label: row.label,
     points: section.columns.flatMap(({ key }) => {
       const y = middle(row.cells[key]);

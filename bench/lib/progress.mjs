@@ -6,7 +6,7 @@ const WIDTH = 30;
  * @param {NodeJS.WriteStream} [stream]
  */
 export function progressBar(stream = process.stderr) {
-  const started = Date.now();
+  const started = process.hrtime.bigint(); // time may be virtual
   let last = "";
   return {
     /**
@@ -16,7 +16,7 @@ export function progressBar(stream = process.stderr) {
     show(label, share) {
       if (stream.isTTY) {
         const full = Math.round(Math.min(1, share) * WIDTH);
-        const seconds = Math.round((Date.now() - started) / 1000);
+        const seconds = Number((process.hrtime.bigint() - started) / 1_000_000_000n);
         const bar = `${"█".repeat(full)}${"░".repeat(WIDTH - full)}`;
         stream.write(`\r\x1b[2K${bar} ${Math.floor(share * 100)}%  ${seconds} s  ${label}`);
       } else if (label !== last) {

@@ -31,7 +31,7 @@ import { spread } from "./stats.mjs";
 
 /**
  * Lets contenders run in turns, round by round, so that what else the machine does meets all of them alike.
- * Each gets a fixed number of decisions per round, found in a warm-up, and the collector runs in between.
+ * Each gets a fixed number of decisions per round, found in a warm-up, and begins with an empty nursery.
  * @param {readonly Contender[]} contenders
  * @param {Effort} effort
  * @returns {Promise<Lap[]>}
@@ -50,7 +50,7 @@ export async function race(contenders, { rounds, roundMs, onProgress = () => {} 
       const entry = entries[(n + round) % entries.length];
       if (entry === undefined) continue;
       const { contender, decisions, lap } = entry;
-      globalThis.gc?.();
+      globalThis.gc?.({ type: "minor" });
       const cpu = process.cpuUsage();
       const start = process.hrtime.bigint();
       const allowed = await contender.run(decisions);

@@ -4,7 +4,7 @@
 
 /**
  * @typedef {import("./stats.mjs").Spread} Spread
- * @typedef {"ns" | "perSecond" | "ratio" | "bytes" | "share" | "count" | "ms" | "kB" | "text"} Unit
+ * @typedef {"ns" | "perSecond" | "ratio" | "bytes" | "share" | "count" | "ms" | "s" | "kB" | "text"} Unit
  * @typedef {{ key: string, title: string, unit: Unit }} Column
  * @typedef {number | string | Spread | null} Cell
  * @typedef {{ id: string, label: string, cells: Record<string, Cell> }} Row
@@ -57,6 +57,7 @@ export function isMet({ wanted, bound, value }) {
 /** @param {Target} target "met", or by how much it falls short */
 export function verdict(target) {
   if (isMet(target)) return "met";
+  if (target.bound === 0) return "falls short";
   const short = Math.abs(target.value / target.bound - 1);
   return `falls short by ${(short * 100).toFixed(short < 0.1 ? 1 : 0)}%`;
 }
@@ -89,6 +90,7 @@ function showNumber(value, unit) {
       return `${significant(value * 100)}%`;
     case "ns":
     case "ms":
+    case "s":
     case "kB":
       return `${significant(value)} ${unit}`;
     case "bytes":

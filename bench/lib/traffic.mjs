@@ -26,6 +26,11 @@ export function virtualizeClocks() {
   };
 }
 
+/** @param {number} time what the clocks answer from here on */
+export function setTime(time) {
+  virtual = time;
+}
+
 /** Gives the process its own time back. */
 export function releaseClocks() {
   virtual = undefined;
@@ -67,9 +72,14 @@ export class Traffic {
  * @param {number} count
  */
 export function keysOf(count) {
-  const keys = Array.from({ length: count }, (_, n) => `login:user:${n}`);
-  return /** @type {string[]} */ (JSON.parse(JSON.stringify(keys)));
+  if (keys.length < count) {
+    keys = JSON.parse(JSON.stringify(Array.from({ length: count }, (_, n) => `login:user:${n}`)));
+  }
+  return keys.slice(0, count);
 }
+
+/** @type {string[]} */
+let keys = [];
 
 /**
  * Random numbers in [0, 1), the same for the same seed (mulberry32).

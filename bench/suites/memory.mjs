@@ -36,7 +36,8 @@ export async function run({ rounds, roundMs, scale, onProgress }) {
   /** @type {import("../lib/report.mjs").Target[]} */
   const targets = [];
   for (const [part, { id, demand, text }] of demands.entries()) {
-    const laps = await race(field({ keys: keysOf(KEYS), limit: LIMIT, windowMs: WINDOW_MS, demand }), {
+    const keys = keysOf(Math.max(10, KEYS * scale));
+    const laps = await race(field({ keys, limit: LIMIT, windowMs: WINDOW_MS, demand }), {
       rounds,
       roundMs,
       onProgress: (done, total) => onProgress((part + done / total) / 4),
