@@ -6,7 +6,7 @@ import { runLab } from "./accuracy/lab.mjs";
 let lab: Awaited<ReturnType<typeof runLab>>;
 beforeAll(async () => {
   lab = await runLab({ scale: 0.02 });
-});
+}, 60_000);
 
 function outcomesOf(id: string) {
   return lab.outcomes.filter(({ candidate }) => candidate.id === id).map(({ judgement }) => judgement);

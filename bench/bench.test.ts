@@ -45,6 +45,23 @@ describe("each contender in memory limits", () => {
     });
   }
 
+  // The block of @nestjs/throttler's guard takes a window more from whoever was over.
+  const { nestThrottler, ...fair } = refusing;
+  for (const [name, contender] of Object.entries(fair)) {
+    test(`${name} admits half of twice the limit, in turns with others`, async () => {
+      virtualizeClocks();
+      const [one, other] = [contender({ ...setting, demand: 2 }), contender({ ...setting, demand: 2 })];
+      let allowed = 0;
+      for (let turn = 0; turn < 20; turn++) {
+        allowed += await one.run(100);
+        await other.run(70);
+      }
+      expect(allowed / 2000).toBeGreaterThan(0.45);
+      expect(allowed / 2000).toBeLessThan(0.55);
+      await Promise.all([one.close?.(), other.close?.()]);
+    });
+  }
+
   for (const [name, contender] of Object.entries({ floor, bottleneck, pThrottlePackage })) {
     test(`${name} lets everything within the limit pass`, async () => {
       virtualizeClocks();

@@ -23,6 +23,7 @@ import { Traffic } from "../lib/traffic.mjs";
  * @property {number} limit
  * @property {number} windowMs
  * @property {number} demand how many times the limit is asked for
+ * @property {boolean} [staggered] whether keys begin one after the other, over the first window
  * @property {number} [cost] of each request; the limit is as many times higher
  * @property {import("sluice").RuleInput[]} [rules] Sluice's, instead of one exact log
  * @property {number} [maxKeys]
@@ -82,11 +83,15 @@ export function sluiceAsync(setting) {
   };
 }
 
-/** @param {Setting} setting */
-function sluiceLimiter({ limit, windowMs, cost = 1, rules, maxKeys }) {
+/**
+ * Each contender's time goes on where it stopped when its turn ended, which is back from where the one before
+ * it stopped. Sluice's own clock, which reads `Date.now()` too, would not follow; so it is given this one.
+ * @param {Setting} setting
+ */
+function sluiceLimiter({ limit, windowMs, cost = 1, rules, maxKeys = 1_000_000 }) {
   return createLimiter({
     rules: rules ?? slidingLog({ limit: limit * cost, window: windowMs }),
-    store: memoryStore(maxKeys === undefined ? {} : { maxKeys }),
+    store: memoryStore({ maxKeys, clock: () => Date.now() }),
   });
 }
 

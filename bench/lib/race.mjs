@@ -18,6 +18,7 @@ import { spread } from "./stats.mjs";
  * @property {number[]} wallNs
  * @property {number[]} cpuNs of all threads of this process, the collector's included
  * @property {number} allowed the share of decisions that were allowed
+ * @property {Record<string, number[]>} probes what the probe counted, per decision
  * @property {number} perSecond decisions
  */
 
@@ -26,6 +27,7 @@ import { spread } from "./stats.mjs";
  * @typedef {object} Effort
  * @property {number} rounds
  * @property {number} roundMs how long one contender runs in one round, about
+ * @property {() => Promise<Record<string, number>>} [probe] counters read before and after each turn
  * @property {(done: number, total: number) => void} [onProgress]
  */
 
@@ -36,12 +38,20 @@ import { spread } from "./stats.mjs";
  * @param {Effort} effort
  * @returns {Promise<Lap[]>}
  */
-export async function race(contenders, { rounds, roundMs, onProgress = () => {} }) {
+export async function race(contenders, { rounds, roundMs, probe = async () => ({}), onProgress = () => {} }) {
   const entries = [];
   for (const contender of contenders) {
     if (contender.warmUp !== undefined) await contender.run(contender.warmUp);
     const decisions = await calibrate(contender, roundMs);
-    const lap = { id: contender.id, label: contender.label, wallNs: [], cpuNs: [], allowed: 0, perSecond: 0 };
+    const lap = {
+      id: contender.id,
+      label: contender.label,
+      wallNs: [],
+      cpuNs: [],
+      allowed: 0,
+      probes: {},
+      perSecond: 0,
+    };
     entries.push({ contender, decisions, lap: /** @type {Lap} */ (lap) });
     onProgress(entries.length, contenders.length * (rounds + 1));
   }
@@ -51,6 +61,7 @@ export async function race(contenders, { rounds, roundMs, onProgress = () => {} 
       if (entry === undefined) continue;
       const { contender, decisions, lap } = entry;
       globalThis.gc?.({ type: "minor" });
+      const before = await probe();
       const cpu = process.cpuUsage();
       const start = process.hrtime.bigint();
       const allowed = await contender.run(decisions);
@@ -58,6 +69,10 @@ export async function race(contenders, { rounds, roundMs, onProgress = () => {} 
       const { user, system } = process.cpuUsage(cpu);
       lap.wallNs.push(wall / decisions);
       lap.cpuNs.push(((user + system) * 1000) / decisions);
+      for (const [name, value] of Object.entries(await probe())) {
+        lap.probes[name] ??= [];
+        lap.probes[name].push((value - Number(before[name])) / decisions);
+      }
       lap.allowed += allowed / decisions / rounds;
       onProgress(contenders.length * (round + 1) + n + 1, contenders.length * (rounds + 1));
     }

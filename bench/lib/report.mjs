@@ -4,7 +4,7 @@
 
 /**
  * @typedef {import("./stats.mjs").Spread} Spread
- * @typedef {"ns" | "perSecond" | "ratio" | "bytes" | "share" | "count" | "ms" | "s" | "kB" | "text"} Unit
+ * @typedef {"ns" | "perSecond" | "ratio" | "bytes" | "share" | "count" | "ms" | "us" | "s" | "kB" | "text"} Unit
  * @typedef {{ key: string, title: string, unit: Unit }} Column
  * @typedef {number | string | Spread | null} Cell
  * @typedef {{ id: string, label: string, cells: Record<string, Cell> }} Row
@@ -90,6 +90,7 @@ function showNumber(value, unit) {
       return `${significant(value * 100)}%`;
     case "ns":
     case "ms":
+    case "us":
     case "s":
     case "kB":
       return `${significant(value)} ${unit}`;

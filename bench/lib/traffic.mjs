@@ -41,6 +41,7 @@ const SHORTEST_ORDER = 2 ** 16;
 /**
  * Requests of many keys in random order at a steady pace: each one asked for moves virtual time on.
  * The demand is a multiple of the limit: 0.5 is always within it, at 2 about every second one is over.
+ * Where all keys begin at once they also fill up at once; staggered, each does so at a time of its own.
  */
 export class Traffic {
   #time = START;
@@ -48,12 +49,15 @@ export class Traffic {
   #step;
   #keys;
   #order;
+  /** How many requests the first window has, in which keys begin one after the other; 0: all at once. */
+  #staggered;
 
-  /** @param {{ keys: readonly string[], limit: number, windowMs: number, demand: number, seed?: number }} options */
-  constructor({ keys, limit, windowMs, demand, seed = 1 }) {
+  /** @param {{ keys: readonly string[], limit: number, windowMs: number, demand: number, staggered?: boolean }} options */
+  constructor({ keys, limit, windowMs, demand, staggered = false }) {
     this.#keys = keys;
     this.#step = windowMs / (limit * demand * keys.length);
-    const random = randomFrom(seed);
+    this.#staggered = staggered ? limit * demand * keys.length : 0;
+    const random = randomFrom(1);
     // As long as a power of two, and not much shorter than all the keys.
     this.#order = new Uint32Array(Math.max(SHORTEST_ORDER, 2 ** Math.ceil(Math.log2(keys.length))));
     for (let n = 0; n < this.#order.length; n++) this.#order[n] = Math.floor(random() * keys.length);
@@ -63,7 +67,10 @@ export class Traffic {
   next() {
     this.#time += this.#step;
     virtual = this.#time;
-    return /** @type {string} */ (this.#keys[this.#order[this.#sent++ & (this.#order.length - 1)] ?? 0]);
+    const key = this.#order[this.#sent++ & (this.#order.length - 1)] ?? 0;
+    if (this.#sent >= this.#staggered) return /** @type {string} */ (this.#keys[key]);
+    const begun = Math.ceil((this.#sent / this.#staggered) * this.#keys.length);
+    return /** @type {string} */ (this.#keys[key % begun]);
   }
 }
 

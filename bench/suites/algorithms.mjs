@@ -28,12 +28,18 @@ const algorithms = {
  */
 export async function run({ rounds, roundMs, onProgress }) {
   virtualizeClocks();
-  const setting = { keys: keysOf(1_000), limit: rule.limit, windowMs: rule.window, demand: 2 };
+  const setting = {
+    keys: keysOf(1_000),
+    limit: rule.limit,
+    windowMs: rule.window,
+    demand: 2,
+    staggered: true,
+  };
   const contenders = Object.entries(algorithms).map(([label, input]) => ({
     ...sluiceSync({ ...setting, rules: [input] }),
     id: label,
     label,
-    warmUp: setting.keys.length * setting.limit * 2,
+    warmUp: setting.keys.length * setting.limit * 4.4,
   }));
   const laps = await race([floor(setting), ...contenders], {
     rounds,

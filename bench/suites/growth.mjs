@@ -77,14 +77,14 @@ export async function run({ rounds: most, roundMs, scale, onProgress }) {
       { label: "@nestjs/throttler (array of hits)", make: nestThrottler, most: 10_000 },
     ],
     limits,
-    (limit) => ({ keys: keysOf(1), limit, windowMs: DAY_MS, demand: 2 }),
+    (limit) => ({ keys: keysOf(1), limit, windowMs: DAY_MS, demand: 1 }),
     untilFull,
   );
   const costs = quick([1, ...POWERS]);
   const byCost = await grow(
     [sluice, flexible],
     costs,
-    (cost) => ({ keys: keysOf(1), limit: 100, cost, windowMs: DAY_MS, demand: 2 }),
+    (cost) => ({ keys: keysOf(1), limit: 100, cost, windowMs: DAY_MS, demand: 1 }),
     untilFull,
   );
   const counts = quick([1, ...POWERS]);
@@ -117,14 +117,14 @@ export async function run({ rounds: most, roundMs, scale, onProgress }) {
   releaseClocks();
 
   const note =
-    "One key, twice the demand that its limit allows, a window of one day: the log holds as many requests as the limit.";
+    "One key, as many requests as its limit allows, a window of one day: the log is full, and each request enters as another leaves.";
   return {
     sections: [
       section("limit", "Limit", note, limits, byLimit),
       section(
         "cost",
         "Cost of one request",
-        "One key, a limit of 100 times the cost, twice that in demand.",
+        "One key, a limit of 100 times the cost, as many requests as it allows.",
         costs,
         byCost,
       ),

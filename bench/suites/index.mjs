@@ -3,6 +3,7 @@
 import * as algorithms from "./algorithms.mjs";
 import * as growth from "./growth.mjs";
 import * as memory from "./memory.mjs";
+import * as redis from "./redis.mjs";
 import * as size from "./size.mjs";
 
 /**
@@ -22,4 +23,4 @@ import * as size from "./size.mjs";
  */
 
 /** @type {Record<string, Suite>} */
-export const suites = { memory, algorithms, growth, size };
+export const suites = { memory, algorithms, growth, redis, size };

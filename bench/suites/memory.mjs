@@ -37,11 +37,14 @@ export async function run({ rounds, roundMs, scale, onProgress }) {
   const targets = [];
   for (const [part, { id, demand, text }] of demands.entries()) {
     const keys = keysOf(Math.max(10, KEYS * scale));
-    const laps = await race(field({ keys, limit: LIMIT, windowMs: WINDOW_MS, demand }), {
-      rounds,
-      roundMs,
-      onProgress: (done, total) => onProgress((part + done / total) / 4),
-    });
+    const laps = await race(
+      field({ keys, limit: LIMIT, windowMs: WINDOW_MS, demand, staggered: demand === 2 }),
+      {
+        rounds,
+        roundMs,
+        onProgress: (done, total) => onProgress((part + done / total) / 4),
+      },
+    );
     sections.push(section(id, text, laps));
     targets.push(...speedTargets(id, laps));
   }
@@ -58,8 +61,9 @@ export function field(setting) {
   const { floor, sluiceSync, sluiceAsync, ...peers } = contenders;
   const { pThrottlePackage, bottleneck, ...refusing } = peers;
   const all = [floor, sluiceSync, sluiceAsync, ...Object.values(setting.demand < 1 ? peers : refusing)];
-  // Fills every key up to its limit, or for one whole window: from there on nothing changes any more.
-  const warmUp = setting.keys.length * setting.limit * Math.min(1.5, setting.demand) * 1.5;
+  // Staggered: two windows, the keys beginning in the first. Otherwise until every key is full, were it refused.
+  const { keys, limit, demand, staggered } = setting;
+  const warmUp = keys.length * limit * (staggered ? 2.2 * demand : 1.5);
   return all.map((contender) => {
     const queue = contender === bottleneck;
     return { ...contender(setting), warmUp: queue ? 1 : warmUp };
