@@ -1,0 +1,209 @@
+// @ts-check
+
+import { loadNoteScripts } from "../contenders/notes.mjs";
+import { startRedis } from "../lib/redis-server.mjs";
+import { releaseClocks, virtualizeClocks } from "../lib/traffic.mjs";
+import { boundarySection } from "./boundary.mjs";
+import { candidates as allCandidates } from "./candidates.mjs";
+import { cloudflareSection } from "./cloudflare.mjs";
+import { Judge } from "./judge.mjs";
+import { play } from "./play.mjs";
+import { scenarios } from "./scenarios.mjs";
+
+/**
+ * @typedef {import("./judge.mjs").Judgement} Judgement
+ * @typedef {import("./play.mjs").Candidate} Candidate
+ * @typedef {import("./scenarios.mjs").Scenario} Scenario
+ * @typedef {import("../lib/report.mjs").Section} Section
+ * @typedef {{ candidate: Candidate, scenario: Scenario, judgement: Judgement, ideal: number }} Outcome
+ */
+
+/** The rule itself, applied to what it has admitted: what an ideal limiter does. @type {Candidate} */
+const ideal = {
+  id: "ideal",
+  label: "ideal",
+  algorithm: "the oracle",
+  clock: "server",
+  weights: true,
+  make(rule) {
+    const judge = new Judge(rule);
+    return (key, cost) => {
+      const allowed = judge.hasRoom(key, Date.now(), cost);
+      judge.record(key, Date.now(), cost, allowed);
+      return allowed;
+    };
+  },
+};
+
+/**
+ * Plays every scenario to every limiter.
+ * @param {object} [options]
+ * @param {number} [options.scale] 1 for all of it, less for a shorter look
+ * @param {(share: number, label: string) => void} [options.onProgress]
+ * @returns {Promise<import("../lib/report.mjs").Measured & { outcomes: Outcome[] }>}
+ */
+export async function runLab({ scale = 1, onProgress = () => {} } = {}) {
+  const server = await startRedis();
+  const redis = server.connect();
+  await loadNoteScripts(redis);
+  virtualizeClocks();
+  const candidates = allCandidates(redis);
+  /** @type {Outcome[]} */
+  const outcomes = [];
+  const all = scenarios(scale);
+  for (const [n, scenario] of all.entries()) {
+    const { admitted } = await play(ideal, scenario);
+    const weighted = scenario.arrivals.some(({ cost }) => cost !== 1);
+    for (const candidate of candidates.filter(({ weights }) => weights || !weighted)) {
+      onProgress(n / all.length, scenario.id);
+      outcomes.push({ candidate, scenario, judgement: await play(candidate, scenario), ideal: admitted });
+    }
+  }
+  const boundary = await boundarySection(candidates);
+  releaseClocks();
+  await server.stop();
+  onProgress(1, "replicating Cloudflare's figure");
+  return {
+    sections: [
+      summary(candidates, outcomes),
+      boundary,
+      ...all.map((scenario) =>
+        scenarioSection(
+          scenario,
+          outcomes.filter((outcome) => outcome.scenario === scenario),
+        ),
+      ),
+      cloudflareSection(scale),
+    ],
+    targets: targets(outcomes),
+    outcomes,
+  };
+}
+
+/** @type {(outcome: Outcome) => Record<string, number>} */
+function figures({ judgement, ideal, scenario }) {
+  const { decisions, admitted, mostInWindow, wronglyAllowed, wronglyRefused, worstLockOutMs } = judgement;
+  return {
+    most: mostInWindow / scenario.limit,
+    ideal: admitted / ideal,
+    allowed: wronglyAllowed / decisions,
+    refused: wronglyRefused / decisions,
+    lockOut: worstLockOutMs / 1000,
+  };
+}
+
+/** @type {import("../lib/report.mjs").Column[]} */
+const columns = [
+  { key: "most", title: "most in a true window, of the limit", unit: "share" },
+  { key: "ideal", title: "admitted, of the ideal", unit: "share" },
+  { key: "allowed", title: "wrongly allowed", unit: "share" },
+  { key: "refused", title: "wrongly refused", unit: "share" },
+  { key: "lockOut", title: "worst lock-out", unit: "s" },
+];
+
+/**
+ * @param {Scenario} scenario
+ * @param {Outcome[]} outcomes
+ * @returns {Section}
+ */
+function scenarioSection({ id, title, note, arrivals }, outcomes) {
+  return {
+    id: `accuracy-${id}`,
+    title,
+    note: `${note} ${arrivals.length.toLocaleString("en-US")} calls${id === "retry-storm" ? " and their retries" : ""}.`,
+    columns,
+    rows: outcomes.map((outcome) => ({
+      id: outcome.candidate.id,
+      label: outcome.candidate.label,
+      cells: figures(outcome),
+    })),
+  };
+}
+
+/**
+ * The worst of each limiter over all scenarios with one clock.
+ * @param {Candidate[]} candidates
+ * @param {Outcome[]} outcomes
+ * @returns {Section}
+ */
+function summary(candidates, outcomes) {
+  return {
+    id: "accuracy-summary",
+    title: "The worst of each, over all scenarios of one node",
+    note: "Each figure is the worst over the scenarios below, the one with several nodes apart. Wrong answers are shares of all calls in the scenario.",
+    columns: [{ key: "algorithm", title: "how it counts", unit: "text" }, ...columns],
+    rows: candidates.map((candidate) => {
+      const its = outcomes
+        .filter((outcome) => outcome.candidate === candidate && outcome.scenario.id !== "nodes")
+        .map(figures);
+      const worst = (/** @type {string} */ key) => Math.max(...its.map((row) => Number(row[key])));
+      return {
+        id: candidate.id,
+        label: candidate.label,
+        cells: {
+          algorithm: candidate.algorithm,
+          most: worst("most"),
+          ideal: Math.min(...its.map((row) => Number(row.ideal))),
+          allowed: worst("allowed"),
+          refused: worst("refused"),
+          lockOut: worst("lockOut"),
+        },
+      };
+    }),
+    plot: {
+      kind: "bars",
+      column: "most",
+      caption: "The most admitted in any true window, of the limit",
+      scale: "linear",
+      mark: { at: 1, text: "limit" },
+      neutral: true,
+    },
+  };
+}
+
+/**
+ * @param {Outcome[]} outcomes
+ * @returns {import("../lib/report.mjs").Target[]}
+ */
+function targets(outcomes) {
+  const worst = (/** @type {string} */ id, /** @type {string} */ figure) =>
+    Math.max(
+      ...outcomes
+        .filter(({ candidate }) => candidate.id === id)
+        .map((outcome) => Number(figures(outcome)[figure])),
+    );
+  return [
+    {
+      id: "accuracy-log-most",
+      claim: "slidingLog: the most admitted in any true window",
+      wanted: "at most",
+      bound: 1,
+      value: worst("slidingLog", "most"),
+      unit: "share",
+    },
+    {
+      id: "accuracy-log-allowed",
+      claim: "slidingLog: calls wrongly allowed",
+      wanted: "at most",
+      bound: 0,
+      value: worst("slidingLog", "allowed"),
+      unit: "share",
+    },
+    {
+      id: "accuracy-log-refused",
+      claim: "slidingLog: calls wrongly refused",
+      wanted: "at most",
+      bound: 0,
+      value: worst("slidingLog", "refused"),
+      unit: "share",
+    },
+    {
+      id: "accuracy-cells-most",
+      claim: "slidingCells, strict: the most admitted in any true window",
+      wanted: "at most",
+      bound: 1,
+      value: worst("slidingCells, strict", "most"),
+      unit: "share",
+    },
+  ];
+}

@@ -1,0 +1,80 @@
+// Keeps the harness honest; times nothing. Each benchmark runs for a moment, each contender must really
+// limit, and the pages in docs/ must say what the kept JSON says, figure by figure.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import * as contenders from "./contenders/memory.mjs";
+import { accuracyFiles, benchmarkFiles } from "./lib/pages.mjs";
+import { runSuite } from "./lib/run-suite.mjs";
+import { releaseClocks, virtualizeClocks } from "./lib/traffic.mjs";
+import { suites } from "./suites/index.mjs";
+
+const docs = join(import.meta.dirname, "..", "docs");
+
+describe("each suite runs for a moment", () => {
+  for (const name of Object.keys(suites)) {
+    test(name, async () => {
+      const { sections, targets } = await runSuite(name, { rounds: 1, roundMs: 1, scale: 0.001 });
+      for (const { id, columns, rows } of sections) {
+        expect(rows.length, id).toBeGreaterThan(0);
+        for (const row of rows) {
+          expect(Object.keys(row.cells).sort(), `${id}: ${row.label}`).toEqual(
+            columns.map(({ key }) => key).sort(),
+          );
+        }
+      }
+      for (const { value, claim } of targets) expect(value, claim).toBeGreaterThan(0);
+    });
+  }
+});
+
+describe("each contender in memory limits", () => {
+  const { floor, bottleneck, pThrottlePackage, ...refusing } = contenders;
+  const setting = { keys: ["a"], limit: 5, windowMs: 60_000 };
+  afterEach(releaseClocks);
+
+  for (const [name, contender] of Object.entries(refusing)) {
+    test(`${name} admits the limit while time stands, and goes on when it passes`, async () => {
+      virtualizeClocks();
+      const { run, close } = contender({ ...setting, demand: 1e9 });
+      expect(await run(20)).toBe(5);
+      await close?.();
+      const slow = contender({ ...setting, demand: 0.5 });
+      expect(await slow.run(20)).toBe(20);
+      await slow.close?.();
+    });
+  }
+
+  // The block of @nestjs/throttler's guard takes a window more from whoever was over.
+  const { nestThrottler, ...fair } = refusing;
+  for (const [name, contender] of Object.entries(fair)) {
+    test(`${name} admits half of twice the limit, in turns with others`, async () => {
+      virtualizeClocks();
+      const [one, other] = [contender({ ...setting, demand: 2 }), contender({ ...setting, demand: 2 })];
+      let allowed = 0;
+      for (let turn = 0; turn < 20; turn++) {
+        allowed += await one.run(100);
+        await other.run(70);
+      }
+      expect(allowed / 2000).toBeGreaterThan(0.45);
+      expect(allowed / 2000).toBeLessThan(0.55);
+      await Promise.all([one.close?.(), other.close?.()]);
+    });
+  }
+
+  for (const [name, contender] of Object.entries({ floor, bottleneck, pThrottlePackage })) {
+    test(`${name} lets everything within the limit pass`, async () => {
+      virtualizeClocks();
+      const { run } = contender({ ...setting, demand: 0.5 });
+      expect(await run(20)).toBe(20);
+    });
+  }
+});
+
+describe("the pages say what was measured", () => {
+  for (const [name, contents] of [...benchmarkFiles(), ...accuracyFiles()]) {
+    test(name, () => {
+      expect(readFileSync(join(docs, name), "utf8"), "run: node bench/render.mjs").toBe(contents);
+    });
+  }
+});

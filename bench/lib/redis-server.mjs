@@ -1,0 +1,41 @@
+// @ts-check
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+
+/**
+ * A Redis of one's own that keeps nothing on disk, reached by a socket in a folder that goes with it.
+ * @returns {Promise<{ path: string, connect: () => Redis, stop: () => Promise<void> }>}
+ */
+export async function startRedis() {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
+  const path = join(folder, "redis.sock");
+  const options = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"];
+  const server = spawn("redis-server", options, { stdio: "ignore" });
+  const ended = new Promise((resolve) => server.once("exit", resolve));
+  server.once("error", (error) => {
+    throw new Error("redis-server cannot be started; `npm run bench` installs it", { cause: error });
+  });
+  process.once("exit", () => server.kill("SIGKILL"));
+  /** @type {Redis[]} */
+  const clients = [];
+  const connect = () => {
+    const client = new Redis({ path, retryStrategy: () => 20, maxRetriesPerRequest: null });
+    client.on("error", () => {}); // until the server listens
+    clients.push(client);
+    return client;
+  };
+  await connect().ping();
+  return {
+    path,
+    connect,
+    async stop() {
+      for (const client of clients) client.disconnect();
+      server.kill("SIGKILL");
+      await ended;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,379 @@
+// @ts-check
+import { createLimiter, slidingLog } from "sluice";
+import { redisStore } from "sluice/redis";
+import { loadNoteScripts } from "../contenders/notes.mjs";
+import { makers, sluiceLog } from "../contenders/redis.mjs";
+import { race } from "../lib/race.mjs";
+import { startRedis } from "../lib/redis-server.mjs";
+import { ratio, spread } from "../lib/stats.mjs";
+import { keysOf, START } from "../lib/traffic.mjs";
+import { byId } from "./memory.mjs";
+
+/**
+ * @typedef {import("ioredis").Redis} Redis
+ * @typedef {import("../lib/race.mjs").Contender} Contender
+ * @typedef {import("../lib/race.mjs").Lap} Lap
+ * @typedef {import("../lib/report.mjs").Section} Section
+ * @typedef {import("../lib/report.mjs").Target} Target
+ * @typedef {import("../contenders/redis.mjs").Decide} Decide
+ */
+
+const rule = { limit: 1_000_000, windowMs: 3_600_000 };
+const IN_FLIGHT = 1_000;
+
+export const title = "On Redis";
+export const about =
+  "One Redis and one Node process on the same machine, by a Unix socket, ioredis as it comes. Redis' CPU is what " +
+  "INFO commandstats counts for scripts, per decision; round trips are the commands sent, per decision.";
+
+/**
+ * @param {import("./index.mjs").Effort} effort
+ * @returns {Promise<import("../lib/report.mjs").Measured>}
+ */
+export async function run({ rounds, roundMs, scale, onProgress }) {
+  const server = await startRedis();
+  const admin = server.connect();
+  await loadNoteScripts(admin);
+  const part = (/** @type {number} */ n) => (/** @type {number} */ done, /** @type {number} */ total) =>
+    onProgress((n + done / total) / 4);
+
+  const keys = keysOf(1_000);
+  const effort = { rounds, roundMs, probe: () => scriptStats(admin) };
+  const many = await race(await contenders(server.connect, keys, IN_FLIGHT), {
+    ...effort,
+    onProgress: part(0),
+  });
+  const lone = await race(await contenders(server.connect, keys, 1), { ...effort, onProgress: part(1) });
+  const bytes = await weigh(server.connect, admin, Math.max(100, Math.round(1_000 * scale)));
+  onProgress(3 / 4);
+  const growth = await grow(server.connect, effort, scale);
+  await server.stop();
+
+  return {
+    sections: [manySection(many), loneSection(lone), bytesSection(bytes), ...growth.sections],
+    targets: [...speedTargets(many, lone), ...bytesTargets(bytes), ...growth.targets],
+  };
+}
+
+/**
+ * Each limiter with so many calls under way at any time.
+ * @param {() => Redis} connect
+ * @param {readonly string[]} keys
+ * @param {number} inFlight
+ * @returns {Promise<Contender[]>}
+ */
+async function contenders(connect, keys, inFlight) {
+  const list = [];
+  for (const { id, label, make } of makers) {
+    const redis = connect();
+    list.push({
+      ...calls(await make(redis, rule), keys, inFlight),
+      id,
+      label,
+      close: () => redis.disconnect(),
+    });
+  }
+  return list;
+}
+
+/**
+ * @param {Decide} decide
+ * @param {readonly string[]} keys
+ * @param {number} inFlight
+ * @param {number} [cost]
+ */
+function calls(decide, keys, inFlight, cost) {
+  let next = 0;
+  return {
+    async run(/** @type {number} */ decisions) {
+      let allowed = 0;
+      let left = decisions;
+      const worker = async () => {
+        while (left-- > 0) {
+          if (await decide(/** @type {string} */ (keys[next++ % keys.length]), cost)) allowed++;
+        }
+      };
+      await Promise.all(Array.from({ length: inFlight }, worker));
+      return allowed;
+    },
+  };
+}
+
+/** @param {Redis} redis @returns {Promise<{ cpuUs: number, calls: number }>} of all scripts so far */
+async function scriptStats(redis) {
+  const info = await redis.info("commandstats");
+  let [cpuUs, sent] = [0, 0];
+  for (const [, calls, usec] of info.matchAll(/cmdstat_(?:evalsha|eval|fcall):calls=(\d+),usec=(\d+)/g)) {
+    cpuUs += Number(usec);
+    sent += Number(calls);
+  }
+  return { cpuUs, calls: sent };
+}
+
+/** @param {Lap[]} laps @returns {Section} */
+function manySection(laps) {
+  const base = byId(laps, "sluice-log");
+  return {
+    id: "redis-many",
+    title: "1,000 keys, 1,000 calls in flight, all admitted",
+    note: '"Sluice is faster by" compares decisions per second with `slidingLog`.',
+    columns: [
+      { key: "perSecond", title: "decisions/s", unit: "perSecond" },
+      { key: "faster", title: "Sluice is faster by", unit: "ratio" },
+      { key: "redis", title: "CPU of Redis", unit: "us" },
+      { key: "node", title: "CPU of Node", unit: "us" },
+      { key: "calls", title: "round trips", unit: "count" },
+    ],
+    rows: laps.map((lap) => ({
+      id: lap.id,
+      label: lap.label,
+      cells: {
+        perSecond: lap.perSecond,
+        faster: ratio(lap.wallNs, base.wallNs),
+        redis: spread(lap.probes.cpuUs ?? []),
+        node: spread(lap.cpuNs.map((ns) => ns / 1000)),
+        calls: spread(lap.probes.calls ?? []).median,
+      },
+    })),
+    plot: {
+      kind: "bars",
+      column: "redis",
+      caption: "CPU of Redis per decision, us (shorter is better)",
+      scale: "linear",
+    },
+  };
+}
+
+/** @param {Lap[]} laps @returns {Section} */
+function loneSection(laps) {
+  const base = byId(laps, "floor");
+  return {
+    id: "redis-lone",
+    title: "A lone call",
+    note: "One call at a time: the time until its answer is there.",
+    columns: [
+      { key: "latency", title: "latency", unit: "us" },
+      { key: "floor", title: "times the floor", unit: "ratio" },
+      { key: "redis", title: "CPU of Redis", unit: "us" },
+    ],
+    rows: laps.map((lap) => ({
+      id: lap.id,
+      label: lap.label,
+      cells: {
+        latency: spread(lap.wallNs.map((ns) => ns / 1000)),
+        floor: ratio(lap.wallNs, base.wallNs),
+        redis: spread(lap.probes.cpuUs ?? []),
+      },
+    })),
+  };
+}
+
+/**
+ * Bytes in Redis per admitted request, ten keys full of them.
+ * @param {() => Redis} connect
+ * @param {Redis} admin
+ * @param {number} requests per key
+ */
+async function weigh(connect, admin, requests) {
+  const keys = keysOf(10);
+  const weighed = makers
+    .filter(({ id }) => id !== "floor")
+    .map((maker) => ({ maker, cost: (/** @type {number} */ _n) => 1 }));
+  const weighted = { ...sluiceLog, id: "sluice-weighted", label: "Sluice slidingLog, costs from 1 to 50" };
+  const rows = [];
+  for (const { maker, cost } of [
+    ...weighed,
+    { maker: weighted, cost: (/** @type {number} */ n) => 1 + (n % 50) },
+  ]) {
+    await admin.flushall();
+    const redis = connect();
+    let now = START;
+    const decide = await maker.make(redis, { limit: requests * 50, windowMs: rule.windowMs }, () => now);
+    for (let n = 0; n < requests; n++) {
+      now += 60; // as 1,000 in a minute are: no two share a millisecond, and thereby an entry
+      await Promise.all(keys.map((key) => decide(key, cost(n))));
+    }
+    let total = 0;
+    for (const key of await admin.keys("*")) total += (await admin.memory("USAGE", key, "SAMPLES", 0)) ?? 0;
+    redis.disconnect();
+    const perKey = total / keys.length;
+    rows.push({ id: maker.id, label: maker.label, cells: { perKey, perRequest: perKey / requests } });
+  }
+  await admin.flushall();
+  return { requests, rows };
+}
+
+/** @param {{ requests: number, rows: import("../lib/report.mjs").Row[] }} weighed @returns {Section} */
+function bytesSection({ requests, rows }) {
+  return {
+    id: "redis-bytes",
+    title: `Bytes in Redis, ${requests.toLocaleString("en-US")} admitted requests per key`,
+    note: "MEMORY USAGE of all keys that a limiter made, ten callers. Counters hold no requests, so theirs is per key.",
+    columns: [
+      { key: "perKey", title: "per key", unit: "bytes" },
+      { key: "perRequest", title: "per request", unit: "bytes" },
+    ],
+    rows,
+  };
+}
+
+/**
+ * Redis' CPU per decision as the limit and the cost grow: one key at its limit, the window sliding, by an
+ * injected clock. Each call asks for what just fits, so all are admitted.
+ * @param {() => Redis} connect
+ * @param {import("../lib/race.mjs").Effort} effort
+ * @param {number} scale
+ */
+async function grow(connect, effort, scale) {
+  const most = Math.max(100, 1_000_000 * scale);
+  const limits = [10, 100, 1_000, 10_000, 100_000, 1_000_000].filter((value) => value <= most);
+  const costs = [1, ...limits];
+  const atLimit = (/** @type {number} */ limit, /** @type {number} */ cost) => {
+    const redis = connect();
+    const windowMs = 86_400_000;
+    let now = START;
+    const store = redisStore(redis, { clock: () => Math.floor(now) });
+    const name = `grow-${limit}-${cost}`;
+    const limiter = createLimiter({
+      name,
+      store,
+      rules: slidingLog({ limit: limit * cost, window: windowMs }),
+    });
+    const decide = async () => {
+      now += windowMs / limit;
+      return (await limiter.tryAcquire("key", cost)).allowed;
+    };
+    return {
+      ...calls(decide, ["key"], 100),
+      id: name,
+      label: name,
+      warmUp: limit * 1.2,
+      close: () => redis.disconnect(),
+    };
+  };
+  const byLimit = await race(
+    limits.map((limit) => atLimit(limit, 1)),
+    effort,
+  );
+  const byCost = await race(
+    costs.map((cost) => atLimit(100, cost)),
+    effort,
+  );
+  const cells = (/** @type {number[]} */ values, /** @type {Lap[]} */ laps) =>
+    Object.fromEntries(values.map((value, n) => [String(value), spread(laps[n]?.probes.cpuUs ?? [])]));
+  return {
+    sections: [
+      growthSection("limit", "Limit, on Redis", limits, cells(limits, byLimit)),
+      growthSection("cost", "Cost of one request, on Redis", costs, cells(costs, byCost)),
+    ],
+    targets: [flat("limit", cells(limits, byLimit)), flat("cost", cells(costs, byCost))],
+  };
+}
+
+/**
+ * @param {string} id
+ * @param {string} title
+ * @param {number[]} values
+ * @param {Record<string, import("../lib/stats.mjs").Spread>} cells
+ * @returns {Section}
+ */
+function growthSection(id, title, values, cells) {
+  return {
+    id: `redis-${id}`,
+    title,
+    note: "Redis' CPU per decision of the exact log, one key at its limit, the window sliding, 100 calls in flight.",
+    columns: values.map((value) => ({
+      key: String(value),
+      title: value.toLocaleString("en-US"),
+      unit: "us",
+    })),
+    rows: [{ id: "sluice-log", label: "Sluice slidingLog", cells }],
+  };
+}
+
+/** @param {string} id @param {Record<string, import("../lib/stats.mjs").Spread>} cells @returns {Target} */
+function flat(id, cells) {
+  const medians = Object.values(cells).map(({ median }) => median);
+  return {
+    id: `redis-${id}-flat`,
+    claim: `On Redis, CPU of Redis per exact decision over all values of ${id}: most over least`,
+    wanted: "at most",
+    bound: 1.25,
+    value: Math.max(...medians) / Math.min(...medians),
+    unit: "ratio",
+  };
+}
+
+/** @param {Lap[]} many @param {Lap[]} lone @returns {Target[]} */
+function speedTargets(many, lone) {
+  const own = byId(many, "sluice-log");
+  const times = (/** @type {string} */ id) => ratio(byId(many, id).wallNs, own.wallNs).median;
+  const peers = many.filter(({ id }) => id !== "floor" && !id.startsWith("sluice"));
+  const redisCpu = (/** @type {string} */ id) => byId(many, id).probes.cpuUs ?? [];
+  return [
+    {
+      id: "redis-flexible",
+      claim: "On Redis, 1,000 in flight: times rate-limiter-flexible's decisions/s",
+      wanted: "at least",
+      bound: 5,
+      value: times("rate-limiter-flexible"),
+      unit: "ratio",
+    },
+    {
+      id: "redis-best-peer",
+      claim: "On Redis, 1,000 in flight: times the best peer's decisions/s",
+      wanted: "at least",
+      bound: 3,
+      value: Math.min(...peers.map(({ id }) => times(id))),
+      unit: "ratio",
+    },
+    {
+      id: "redis-cpu",
+      claim: "CPU of Redis per exact decision, of the sorted set's",
+      wanted: "at most",
+      bound: 0.4,
+      value: ratio(redisCpu("sluice-log"), redisCpu("notes-sorted-set")).median,
+      unit: "ratio",
+    },
+    {
+      id: "redis-three",
+      claim: "Three exact windows on Redis, in CPU of Redis of one",
+      wanted: "at most",
+      bound: 2,
+      value: ratio(redisCpu("sluice-three"), redisCpu("sluice-log")).median,
+      unit: "ratio",
+    },
+    {
+      id: "redis-lone",
+      claim: "A lone call: latency, of a bare EVALSHA's",
+      wanted: "at most",
+      bound: 1.1,
+      value: ratio(byId(lone, "sluice-log").wallNs, byId(lone, "floor").wallNs).median,
+      unit: "ratio",
+    },
+  ];
+}
+
+/** @param {{ rows: import("../lib/report.mjs").Row[] }} weighed @returns {Target[]} */
+function bytesTargets({ rows }) {
+  const perRequest = (/** @type {string} */ id) =>
+    Number(rows.find((row) => row.id === id)?.cells.perRequest);
+  return [
+    {
+      id: "redis-bytes",
+      claim: "Redis memory per admitted unit-cost request at 1,000 per key",
+      wanted: "at most",
+      bound: 8,
+      value: perRequest("sluice-log"),
+      unit: "bytes",
+    },
+    {
+      id: "redis-bytes-weighted",
+      claim: "Redis memory per admitted request with weights",
+      wanted: "at most",
+      bound: 20,
+      value: perRequest("sluice-weighted"),
+      unit: "bytes",
+    },
+  ];
+}
