@@ -4,7 +4,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import * as contenders from "./contenders/memory.mjs";
+import { loadNoteScripts } from "./contenders/notes.mjs";
+import { bareEvalsha, makers } from "./contenders/redis.mjs";
 import { accuracyFiles, benchmarkFiles } from "./lib/pages.mjs";
+import { startRedis } from "./lib/redis-server.mjs";
 import { runSuite } from "./lib/run-suite.mjs";
 import { releaseClocks, virtualizeClocks } from "./lib/traffic.mjs";
 import { suites } from "./suites/index.mjs";
@@ -69,6 +72,17 @@ describe("each contender in memory limits", () => {
       expect(await run(20)).toBe(20);
     });
   }
+});
+
+test("each contender on Redis admits the limit and refuses the rest", async () => {
+  const server = await startRedis();
+  await loadNoteScripts(server.connect());
+  for (const { id, make } of makers.filter((maker) => maker !== bareEvalsha)) {
+    const decide = await make(server.connect(), { limit: 5, windowMs: 3_600_000 });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => decide("key")));
+    expect(answers.filter(Boolean).length, id).toBe(5);
+  }
+  await server.stop();
 });
 
 describe("the pages say what was measured", () => {

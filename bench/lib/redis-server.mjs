@@ -2,8 +2,14 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
+
+/** Where `npm run bench` may have put a link to the program. */
+const PATH = [fileURLToPath(new URL("../../node_modules/.bin", import.meta.url)), process.env.PATH].join(
+  delimiter,
+);
 
 /**
  * A Redis of one's own that keeps nothing on disk, reached by a socket in a folder that goes with it.
@@ -13,7 +19,7 @@ export async function startRedis() {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
   const path = join(folder, "redis.sock");
   const options = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", "", "--appendonly", "no"];
-  const server = spawn("redis-server", options, { stdio: "ignore" });
+  const server = spawn("redis-server", options, { stdio: "ignore", env: { ...process.env, PATH } });
   const ended = new Promise((resolve) => server.once("exit", resolve));
   server.once("error", (error) => {
     throw new Error("redis-server cannot be started; `npm run bench` installs it", { cause: error });
