@@ -94,7 +94,7 @@ class RuleLimiter implements Limiter {
   readonly #ownsStore: boolean;
   readonly #lines: WaitingLines;
   readonly #partition: string | undefined;
-  /** Whether some rule keeps each request by name. */
+  /** Whether some rule tells requests apart: it keeps each by name, or a lease for each. */
   readonly #named: boolean;
   readonly #unnamed: boolean;
   #closed = false;
@@ -107,7 +107,7 @@ class RuleLimiter implements Limiter {
     this.#store = store;
     this.#ownsStore = options.store === undefined;
     this.#partition = options.partition && checkName("A limiter's partition", options.partition);
-    this.#named = this.rules.some((rule) => rule.layout === "zset");
+    this.#named = this.rules.some((rule) => rule.layout === "zset" || isLease(rule));
     this.#lines = new WaitingLines(store, wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0));
     this.#unnamed = options.name === undefined;
     if (this.#unnamed) claimUnnamed(store, this.rules);
@@ -148,9 +148,18 @@ class RuleLimiter implements Limiter {
   async reserve(key: Key, cost: number, options?: RequestOptions): Promise<Reservation> {
     const charges = this.#charges(key, cost, options);
     const decision = combine(await this.#store.decide(charges, true));
-    return new Reservation(decision, cost, async (difference) => {
-      await this.#store.settle(settlementsOf(charges, decision.rules, difference));
-      if (difference < 0) this.#lines.wake(lineOf(charges));
+    const hasLease = this.rules.some(isLease);
+    return new Reservation(decision, cost, {
+      settle: async (actual) => {
+        if (actual === cost && !hasLease) return;
+        const difference = ({ rule }: Charge) => (isLease(rule) ? -cost : actual - cost);
+        await this.#store.settle(settlementsOf(charges, decision.rules, difference));
+        if (actual < cost || hasLease) this.#lines.wake(lineOf(charges));
+      },
+      renew: async () => {
+        const leases = ({ rule }: Charge) => (isLease(rule) ? 0 : undefined);
+        if (hasLease) await this.#store.settle(settlementsOf(charges, decision.rules, leases));
+      },
     });
   }
 
@@ -209,6 +218,11 @@ class RuleLimiter implements Limiter {
     }
     return charges;
   }
+}
+
+/** A slot is held, and given back whole when its reservation ends; what others count, they count for good. */
+function isLease(rule: Rule): boolean {
+  return rule.algorithm === "concurrent";
 }
 
 /** Unique among all processes, with the caller's own name for the request behind it. */

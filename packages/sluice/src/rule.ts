@@ -33,13 +33,21 @@ export interface BucketOptions extends RuleOptions {
   readonly burst?: number;
 }
 
+/** What `concurrent` takes: how many slots, and for how long a holder that says nothing keeps one. */
+export interface ConcurrentOptions extends Omit<RuleOptions, "window"> {
+  /** How long a slot is held at most, unless it is renewed: longer than the longest silence of a holder. */
+  readonly lease: Duration;
+}
+
 /** A rule as YAML, JSON or a builder gives it: plain data, not yet checked. */
-export type RuleInput = { readonly algorithm: AlgorithmName } & RuleOptions &
+export type RuleInput = WindowRuleInput | ({ readonly algorithm: "concurrent" } & ConcurrentOptions);
+
+type WindowRuleInput = { readonly algorithm: AlgorithmName } & RuleOptions &
   Pick<SlidingLogOptions, "layout"> &
   Pick<SlidingCellsOptions, "cells" | "mode"> &
   Pick<BucketOptions, "burst">;
 
-/** A checked rule: plain data with its defaults filled in and its window in milliseconds. */
+/** A checked rule: plain data with its defaults filled in and its window, or lease, in milliseconds. */
 export interface Rule {
   readonly algorithm: AlgorithmName;
   readonly name: string;
@@ -79,6 +87,10 @@ export const tokenBucket = (options: BucketOptions): Rule =>
 export const leakyBucket = (options: BucketOptions): Rule =>
   checkRule({ ...options, algorithm: "leakyBucket" });
 
+/** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
+export const concurrent = (options: ConcurrentOptions): Rule =>
+  checkRule({ ...options, algorithm: "concurrent" });
+
 const COMMON = ["algorithm", "limit", "window", "name", "by"];
 const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
   slidingLog: ["layout"],
@@ -87,6 +99,7 @@ const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
   fixedWindow: [],
   tokenBucket: ["burst"],
   leakyBucket: ["burst"],
+  concurrent: ["lease"],
 };
 
 /** The longest text of a name; names stand in headers, metrics and Redis keys. */
@@ -96,7 +109,8 @@ const LARGEST_CELLS = 1000;
 /** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
 export function checkRule(input: RuleInput): Rule {
   if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
-  const { algorithm, by, layout, mode } = input;
+  const given: Partial<WindowRuleInput & ConcurrentOptions> = input;
+  const { algorithm, by, layout, mode } = { ...given, algorithm: input.algorithm };
   if (!Object.hasOwn(OPTIONS, algorithm)) {
     refuse(`A rule's algorithm must be one of ${Object.keys(OPTIONS).join(", ")}; got ${show(algorithm)}.`);
   }
@@ -107,7 +121,9 @@ export function checkRule(input: RuleInput): Rule {
     }
   }
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
-  const window = milliseconds(`${algorithm}'s window`, input.window);
+  const hasLease = given.lease !== undefined || (algorithm === "concurrent" && given.window === undefined);
+  const period = hasLease ? "lease" : "window";
+  const window = milliseconds(`${algorithm}'s ${period}`, given[period]);
   if (by !== undefined) checkParts(by);
   const name = checkName(
     "A rule's name",
@@ -122,7 +138,7 @@ export function checkRule(input: RuleInput): Rule {
         ...common,
         cells: Math.min(
           window,
-          wholeNumber("INVALID_RULE", "slidingCells' cells", input.cells ?? 60, 1, LARGEST_CELLS),
+          wholeNumber("INVALID_RULE", "slidingCells' cells", given.cells ?? 60, 1, LARGEST_CELLS),
         ),
         mode: oneOf("mode", mode ?? "strict", ["strict", "weighted"]),
       };
@@ -131,7 +147,7 @@ export function checkRule(input: RuleInput): Rule {
       const burst = wholeNumber(
         "INVALID_RULE",
         `${algorithm}'s burst`,
-        input.burst ?? (algorithm === "tokenBucket" ? limit : 1),
+        given.burst ?? (algorithm === "tokenBucket" ? limit : 1),
         1,
       );
       if (burst * window > Number.MAX_SAFE_INTEGER) {

@@ -158,7 +158,7 @@ export class WaitingLines {
 
   /** The head left while the store was answering: what it took is not its own any more. */
   async #giveBack(charges: readonly Charge[], rules: readonly RuleDecision[]): Promise<void> {
-    await this.#store.settle(settlementsOf(charges, rules, -charges[0].cost));
+    await this.#store.settle(settlementsOf(charges, rules, ({ cost }) => -cost));
   }
 }
 

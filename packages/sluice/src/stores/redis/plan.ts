@@ -107,6 +107,8 @@ function specOf(rules: readonly StoredRule[]): Spec {
       const { inflow, token, burst } = algorithms[rule.algorithm].prepare(rule) as Bucket;
       return spec("B", [inflow, token, burst], rule.path);
     }
+    case "concurrent":
+      return spec("H", [limit, window], rule.path);
   }
 }
 

@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "047d610a2f46b1a1896e467e51f39f3d6240839b";
+export const sha = "a82ffa057f4751403100595d07a2cc05006555c6";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -651,6 +651,100 @@ end
 function algorithm.count() return 0, 0, 0 end
 return algorithm
 end
+local function concurrent()
+local call, max = redis.call, math.max
+local algorithm = {}
+function algorithm.prepare(rule) rule.windows = 1 end
+function algorithm.load(state, key, rule)
+state.key, state.extra, state.ends, state.latest = key, 0, 0, 0
+local newest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
+if newest[1] then
+state.ends = tonumber(newest[2])
+state.latest = state.ends - rule[2]
+local oldest = call('ZRANGE', key, 0, 0, 'WITHSCORES')
+if oldest[1] == '' then state.extra = -tonumber(oldest[2]) end
+state.first = tonumber(oldest[2])
+end
+end
+local function extra_of(state, lease)
+return state.extra > 0 and -(tonumber(call('ZSCORE', state.key, '#' .. lease) or 0)) or 0
+end
+local function taken(state, now)
+if state.ends <= now then return 0, 0 end
+if state.extra == 0 then
+local leases = state.first > now and call('ZCARD', state.key) or call('ZCOUNT', state.key, '(' .. now, '+inf')
+return leases, leases
+end
+local leases = call('ZCOUNT', state.key, '(' .. now, '+inf')
+local slots = leases + state.extra
+for _, lease in ipairs(call('ZRANGEBYSCORE', state.key, 0, now)) do slots = slots - extra_of(state, lease) end
+return slots, leases
+end
+local function time_that_frees(state, leases, over)
+if state.extra == 0 then
+return tonumber(call('ZREVRANGE', state.key, leases - over, leases - over, 'WITHSCORES')[2])
+end
+for rank = leases - 1, 0, -1 do
+local lease = call('ZREVRANGE', state.key, rank, rank, 'WITHSCORES')
+over = over - 1 - extra_of(state, lease[1])
+if over <= 0 then return tonumber(lease[2]) end
+end
+end
+function algorithm.check(state, rule, now, cost, reply, r)
+local slots, leases = taken(state, now)
+local remaining = max(0, rule[1] - slots)
+reply[r + 1], reply[r + 2] = remaining, 0
+if cost <= remaining then return true end
+reply[r + 2] = cost > rule[1] and -1 or time_that_frees(state, leases, slots + cost - rule[1]) - now
+end
+local function set_extra(state, lease, before, after)
+if before == after then return end
+state.extra = state.extra + after - before
+if after > 0 then call('ZADD', state.key, -after, '#' .. lease) else call('ZREM', state.key, '#' .. lease) end
+if state.extra > 0 then call('ZADD', state.key, -state.extra, '') else call('ZREM', state.key, '') end
+end
+local function drop_ended(state, now)
+if not state.first or (state.extra == 0 and state.first > now) then return end
+if state.extra > 0 then
+for _, lease in ipairs(call('ZRANGEBYSCORE', state.key, 0, now)) do
+set_extra(state, lease, extra_of(state, lease), 0)
+end
+end
+call('ZREMRANGEBYSCORE', state.key, 0, now)
+end
+function algorithm.charge(state, rule, now, at, cost, id)
+local lease = ':' .. id
+local ends = state.first and tonumber(call('ZSCORE', state.key, lease) or nil)
+if ends and ends <= now then
+drop_ended(state, now)
+ends = nil
+end
+local before = ends and 1 + extra_of(state, lease) or 0
+local after = max(0, before + cost)
+if before == 0 then ends = at + rule[2] elseif cost == 0 then ends = now + rule[2] end
+if after > 0 and ends > now then
+if before == 0 or cost == 0 then call('ZADD', state.key, ends, lease) end
+set_extra(state, lease, max(0, before - 1), after - 1)
+if ends > state.ends then
+state.ends = ends
+call('PEXPIRE', state.key, ends - now + state.ahead + TTL_SLACK)
+end
+elseif before > 0 then
+set_extra(state, lease, before - 1, 0)
+call('ZREM', state.key, lease)
+end
+drop_ended(state, now)
+end
+function algorithm.expires(state) return state.ends end
+function algorithm.held(state, rule, _, now)
+local slots, leases = taken(state, now)
+if slots == 0 then return 0, rule[1] end
+local oldest = time_that_frees(state, leases, 1)
+return slots, max(0, rule[1] - slots), oldest - rule[2], state.latest
+end
+function algorithm.count() return 0, 0, 0 end
+return algorithm
+end
 local function express(key, rule, now, cost, commit, reply, r)
 local call, unpack = redis.call, struct.unpack
 local text = call('HGET', key, 'h')
@@ -704,7 +798,8 @@ now = time[1] * 1000 + math.floor(time[2] / 1000)
 else
 now = tonumber(now)
 end
-local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket }
+local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket,
+H = concurrent }
 local made, rules, next_arg = {}, {}, 3
 for i = 1, tonumber(ARGV[2]) do
 local letter, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1])

@@ -21,7 +21,8 @@ else
   now = tonumber(now)
 end
 
-local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket }
+local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket,
+  H = concurrent }
 local made, rules, next_arg = {}, {}, 3
 for i = 1, tonumber(ARGV[2]) do
   local letter, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
