@@ -5,7 +5,7 @@ import { Reservation } from "./reservation.js";
 import { capacity, checkName, checkRule, type Rule, type RuleInput } from "./rule.js";
 import { type Charge, type Count, type Entry, type Store, type StoredRule, settlementsOf } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
-import { type AcquireOptions, WaitingLines } from "./waiting.js";
+import { type AcquireOptions, RECHECK_MS, WaitingLines } from "./waiting.js";
 
 /** What `createLimiter` takes; only `rules` is needed. */
 export interface LimiterOptions {
@@ -108,7 +108,10 @@ class RuleLimiter implements Limiter {
     this.#ownsStore = options.store === undefined;
     this.#partition = options.partition && checkName("A limiter's partition", options.partition);
     this.#named = this.rules.some((rule) => rule.layout === "zset" || isLease(rule));
-    this.#lines = new WaitingLines(store, wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0));
+    wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0);
+    // Slots held elsewhere come free long before their leases end, and nobody tells.
+    const recheckMs = !store.sync && this.rules.some(isLease) ? RECHECK_MS : undefined;
+    this.#lines = new WaitingLines(store, maxWaiting, recheckMs);
     this.#unnamed = options.name === undefined;
     if (this.#unnamed) claimUnnamed(store, this.rules);
   }
@@ -138,7 +141,7 @@ class RuleLimiter implements Limiter {
         );
       }
     }
-    return combine(await this.#lines.wait(lineOf(charges), charges, options));
+    return combine(await this.#lines.wait(charges, options));
   }
 
   async peek(key: Key, cost = 1): Promise<Decision> {
@@ -154,7 +157,7 @@ class RuleLimiter implements Limiter {
         if (actual === cost && !hasLease) return;
         const difference = ({ rule }: Charge) => (isLease(rule) ? -cost : actual - cost);
         await this.#store.settle(settlementsOf(charges, decision.rules, difference));
-        if (actual < cost || hasLease) this.#lines.wake(lineOf(charges));
+        if (actual < cost || hasLease) this.#lines.wake(charges);
       },
       renew: async () => {
         const leases = ({ rule }: Charge) => (isLease(rule) ? 0 : undefined);
@@ -194,7 +197,7 @@ class RuleLimiter implements Limiter {
   async reset(key: Key): Promise<void> {
     const charges = this.#charges(key, 0);
     await this.#store.reset(charges);
-    this.#lines.wake(lineOf(charges));
+    this.#lines.wake(charges);
   }
 
   async close(): Promise<void> {
@@ -273,13 +276,6 @@ function claimUnnamed(store: Store, rules: readonly StoredRule[]): void {
     }
     taken.add(path);
   }
-}
-
-/** Calls wait in one line when all their charges fall on the same keys. */
-function lineOf(charges: readonly Charge[]): string {
-  return charges.length === 1
-    ? (charges[0] as Charge).key
-    : JSON.stringify(charges.map((charge) => charge.key));
 }
 
 function checkPeriod({ from = 0, to = Number.MAX_SAFE_INTEGER }: Period): Required<Period> {
