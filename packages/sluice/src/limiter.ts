@@ -2,7 +2,7 @@ import { combine, type Decision, type RuleDecision, type RuleStatus } from "./de
 import { SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
-import { capacity, checkName, checkRule, type Rule, type RuleInput } from "./rule.js";
+import { capacity, checkName, checkRule, isLease, type Rule, type RuleInput } from "./rule.js";
 import { type Charge, type Count, type Entry, type Store, type StoredRule, settlementsOf } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
 import { type AcquireOptions, RECHECK_MS, WaitingLines } from "./waiting.js";
@@ -223,13 +223,8 @@ class RuleLimiter implements Limiter {
   }
 }
 
-/** A slot is held, and given back whole when its reservation ends; what others count, they count for good. */
-function isLease(rule: Rule): boolean {
-  return rule.algorithm === "concurrent";
-}
-
 /** Unique among all processes, with the caller's own name for the request behind it. */
-function uniqueId(name: unknown = ""): string {
+export function uniqueId(name: unknown = ""): string {
   if (typeof name !== "string" || name.length > LONGEST_ID) {
     throw new SluiceError(
       "INVALID_OPTION",

@@ -167,6 +167,11 @@ export function capacity(rule: Rule): number {
   return rule.burst ?? rule.limit;
 }
 
+/** Whether the rule's units are held and given back whole; what others count, they count for good. */
+export function isLease(rule: Rule): boolean {
+  return rule.algorithm === "concurrent";
+}
+
 /** Names appear in HTTP headers, metrics and Redis keys, so they are short and plain. */
 export function checkName(what: string, name: unknown): string {
   if (typeof name === "string" && NAME.test(name)) return name;

@@ -18,6 +18,8 @@ export interface Charge {
   readonly partition: string;
   /** Names the request where the rule keeps names or leases; unique, and the same when it is settled. */
   readonly id?: string;
+  /** Only looks: the cost must fit for the call to be allowed, and is not charged. */
+  readonly look?: boolean;
 }
 
 /** A difference to a cost that was charged at `at`; negative gives back, and 0 renews a lease that has not ended. */

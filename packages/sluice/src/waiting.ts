@@ -1,4 +1,4 @@
-import type { RuleDecision } from "./decision.js";
+import { combine, type RuleDecision } from "./decision.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
 import type { Charge, Store } from "./store.js";
 
@@ -13,6 +13,13 @@ export interface WaitOptions {
 /** How `acquire` waits: for which cost, and when it gives up. */
 export interface AcquireOptions extends WaitOptions {
   readonly cost?: number;
+}
+
+interface LineOptions extends WaitOptions {
+  /** Each step counts as having come ten seconds earlier. */
+  readonly priority?: number;
+  /** Why to wait no longer for what was denied like this; undefined to wait on. */
+  readonly hopeless?: (rules: readonly RuleDecision[]) => unknown;
 }
 
 /** Timers cannot be set further ahead; a longer wait asks again in between. */
@@ -31,6 +38,9 @@ class Waiter {
   readonly rank: number;
   /** Where nobody behind it may ask: everywhere while it asks itself, then where it was denied. */
   stands = NOWHERE;
+  readonly hopeless: NonNullable<LineOptions["hopeless"]>;
+  /** What the store answered last, when that was no. */
+  denial: readonly RuleDecision[] | undefined;
   /** Whether it takes one of the places that `maxWaiting` allows. */
   seated = false;
   present = true;
@@ -39,8 +49,9 @@ class Waiter {
   #woken = false;
   #endSleep: () => void = () => {};
 
-  constructor(charges: readonly Charge[], priority: number) {
+  constructor(charges: readonly Charge[], priority: number, hopeless: LineOptions["hopeless"]) {
     this.charges = charges;
+    this.hopeless = hopeless ?? (() => undefined);
     this.places = charges.map(placeOf);
     this.rank = performance.now() - priority * MS_PER_PRIORITY;
   }
@@ -86,17 +97,18 @@ export class WaitingLines {
     this.#recheckMs = recheckMs;
   }
 
-  wait(charges: readonly Charge[], options: WaitOptions, priority = 0): Promise<readonly RuleDecision[]> {
-    const { signal, timeoutMs } = options;
+  wait(charges: readonly Charge[], options: LineOptions): Promise<readonly RuleDecision[]> {
+    const { signal, timeoutMs, priority = 0 } = options;
     if (timeoutMs !== undefined) wholeNumber("INVALID_OPTION", "timeoutMs", timeoutMs, 1, LONGEST_TIMER);
     if (signal !== undefined && !(signal instanceof AbortSignal)) {
       throw new SluiceError("INVALID_OPTION", `signal must be an AbortSignal; got ${show(signal)}.`);
     }
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(charges, priority);
+      const waiter = new Waiter(charges, priority, options.hopeless);
       const abort = () => waiter.refuse(signal?.reason);
-      const timer = timeoutMs && setTimeout(() => waiter.refuse(timedOut(timeoutMs)), timeoutMs);
+      const timer =
+        timeoutMs && setTimeout(() => waiter.refuse(timedOut(timeoutMs, waiter.denial)), timeoutMs);
       const leave = () => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);
@@ -152,7 +164,11 @@ export class WaitingLines {
         const waitMs = Math.max(...rules.map((rule) => rule.retryAfterMs));
         if (waitMs === 0 && waiter.present) waiter.admit(rules);
         else if (waitMs === 0) await this.#giveBack(waiter.charges, rules);
-        else if (waiter.present && this.#seat(waiter)) {
+        else if (waiter.present) {
+          waiter.denial = rules;
+          const reason = waiter.hopeless(rules);
+          if (reason !== undefined) waiter.refuse(reason);
+          if (reason !== undefined || !this.#seat(waiter)) continue;
           this.#stand(waiter, new Set(waiter.places.filter((_, c) => !rules[c].allowed)));
           await waiter.sleep(Math.min(waitMs, this.#recheckMs));
         }
@@ -234,7 +250,9 @@ export class WaitingLines {
   /** The waiter left while the store was answering: what it took is not its own any more. */
   async #giveBack(charges: readonly Charge[], rules: readonly RuleDecision[]): Promise<void> {
     await this.#store.settle(
-      charges.map((charge, c) => ({ ...charge, cost: -charge.cost, at: (rules[c] as RuleDecision).at })),
+      charges.flatMap((charge, c) =>
+        charge.look === true ? [] : [{ ...charge, cost: -charge.cost, at: rules[c].at }],
+      ),
     );
     this.wake(charges);
   }
@@ -245,6 +263,12 @@ function placeOf({ rule, key }: Charge): string {
   return `${rule.path}\n${key}`;
 }
 
-function timedOut(timeoutMs: number): SluiceError {
-  return new SluiceError("TIMEOUT", `Not admitted within ${timeoutMs} ms; wait longer or lower the demand.`);
+function timedOut(timeoutMs: number, denial: readonly RuleDecision[] | undefined): SluiceError {
+  const decision = denial && combine(denial);
+  const by = decision ? ` by rule "${decision.rule}"` : "";
+  return new SluiceError(
+    "TIMEOUT",
+    `Not admitted${by} within ${timeoutMs} ms; wait longer or lower the demand.`,
+    decision && { decision },
+  );
 }

@@ -101,12 +101,12 @@ class MemoryStore implements Store {
       };
     }
     for (let c = 0; c < charges.length; c++) {
-      const { rule, key, cost, id } = charges[c];
+      const { rule, key, cost, id, look } = charges[c];
       const decision = decisions[c];
       const meter = this.#meter(rule);
       // Charging one key may evict another, so only the first slot is sure to be the key's still.
       let slot = c === 0 ? firstSlot : meter.table.find(key);
-      if (fits && commit) {
+      if (fits && commit && look !== true) {
         slot = meter.charge(slot, key, decision.at, decision.at, cost, id);
         decision.remaining -= cost;
       }

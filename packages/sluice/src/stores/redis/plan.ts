@@ -74,6 +74,7 @@ function sharesLog(a: Charge, b: Charge): boolean {
     b.rule.layout === "compact" &&
     a.key === b.key &&
     a.partition === b.partition &&
+    a.look === b.look &&
     a.rule.by?.join() === b.rule.by?.join() &&
     limiterOf(a.rule) === limiterOf(b.rule)
   );

@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "a82ffa057f4751403100595d07a2cc05006555c6";
+export const sha = "aa8989aab24cf97a845876cadcd466f06895e10f";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -846,7 +846,7 @@ end
 for c = 1, #charges do
 local charge = charges[c]
 local rule, state, x = charge.rule, charge.state, charge.x
-local charged = fits and commit and x > 0
+local charged = fits and commit and x > 0 and charge.y == 0
 local ahead = state.at - now
 if charged then
 rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id)
@@ -906,7 +906,7 @@ next_arg = next_arg + 4
 end
 local rule, x = charges[1].rule, charges[1].x
 local decides, commit = operation == 'a' or operation == 'p', operation == 'a'
-local by_express = decides and count == 1 and rule.express
+local by_express = decides and count == 1 and rule.express and charges[1].y == 0
 for _ = 1, calls do
 if by_express and express(KEYS[first_key + 1], rule, now, x, commit, reply, r) then
 r = r + 4
