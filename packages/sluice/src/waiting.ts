@@ -38,6 +38,8 @@ class Waiter {
   readonly rank: number;
   /** Where nobody behind it may ask: everywhere while it asks itself, then where it was denied. */
   stands = NOWHERE;
+  /** Whether it has to wait until others have asked. */
+  barred = false;
   readonly hopeless: NonNullable<LineOptions["hopeless"]>;
   /** What the store answered last, when that was no. */
   denial: readonly RuleDecision[] | undefined;
@@ -155,9 +157,11 @@ export class WaitingLines {
     while (waiter.present) {
       if (!this.#mayAsk(waiter)) {
         this.#stand(waiter, NOWHERE);
+        waiter.barred = true;
         await waiter.sleep();
         continue;
       }
+      waiter.barred = false;
       this.#stand(waiter, new Set(waiter.places));
       try {
         const rules = await this.#store.decide(waiter.charges, true);
@@ -196,11 +200,11 @@ export class WaitingLines {
     for (const place of left) this.#callNext(place);
   }
 
-  /** Wakes the first in the line that may ask, if any. */
+  /** Wakes the first in the line that was barred and may ask now, if any. */
   #callNext(place: string): void {
     for (const waiter of this.#lines.get(place) ?? []) {
       if (waiter.stands.has(place)) return;
-      if (!this.#mayAsk(waiter)) continue;
+      if (!waiter.barred || !this.#mayAsk(waiter)) continue;
       waiter.stands = new Set(waiter.places);
       waiter.wake();
       return;

@@ -95,6 +95,7 @@ export function actualOf(
   prices: PriceTable,
 ): number | undefined {
   const { inputTokens, outputTokens } = usage;
+  const isSplit = inputTokens !== undefined && outputTokens !== undefined;
   const exempt = limit.countCached ? 0 : (usage.cachedInputTokens ?? 0);
   switch (limit.unit) {
     case "requests":
@@ -106,13 +107,14 @@ export function actualOf(
     case "output-tokens":
       return outputTokens;
     case "tokens": {
-      const known = inputTokens === undefined || outputTokens === undefined;
-      const all = known ? usage.tokens : inputTokens + outputTokens;
+      const all = isSplit ? inputTokens + outputTokens : usage.tokens;
       return all === undefined ? undefined : Math.max(0, all - exempt);
     }
     case "usd":
       if (usage.usd !== undefined) return Math.ceil(usage.usd * MICRO);
-      return prices.has(model) ? prices.microDollars(model, usage) : undefined;
+      return prices.has(model) && (isSplit || usage.tokens !== undefined)
+        ? prices.microDollars(model, usage)
+        : undefined;
   }
 }
 

@@ -56,7 +56,7 @@ export class Estimator {
     }
     if (outputTokens !== undefined) {
       const faded = learned.outputTokens - Math.ceil(learned.outputTokens * FORGOTTEN_SHARE);
-      learned.outputTokens = Math.max(1, outputTokens, faded);
+      learned.outputTokens = Math.max(1, outputTokens, known === undefined ? 0 : faded);
     }
     this.#learned.set(model ?? "", learned);
     if (this.#learned.size > MOST_MODELS) {
