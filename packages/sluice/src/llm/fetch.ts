@@ -68,7 +68,8 @@ function promptOf(body: unknown): Body | undefined {
 
 function subjectOf(url: URL, body: Body, who: Subject, options: FetchOptions): Subject {
   const deployment = /\/deployments\/([^/]+)\//.exec(url.pathname)?.[1];
-  const model = typeof body.model === "string" ? body.model : deployment && decodeURIComponent(deployment);
+  const named = typeof body.model === "string" && body.model !== "" ? body.model : undefined;
+  const model = named ?? (deployment && decodeURIComponent(deployment));
   const most = body.max_completion_tokens ?? body.max_output_tokens ?? body.max_tokens;
   const answers = typeof body.n === "number" ? body.n : 1;
   const { messages, input, prompt, system, instructions, tools } = body;
