@@ -40,7 +40,12 @@ export interface ConcurrentOptions extends Omit<RuleOptions, "window"> {
 }
 
 /** A rule as YAML, JSON or a builder gives it: plain data, not yet checked. */
-export type RuleInput = WindowRuleInput | ({ readonly algorithm: "concurrent" } & ConcurrentOptions);
+export type RuleInput =
+  | (WindowRuleInput & { readonly lease?: undefined })
+  | ({ readonly algorithm: "concurrent" } & ConcurrentOptions & Without<WindowRuleInput, ConcurrentOptions>);
+
+/** The options that one has and the other has not, left out. */
+type Without<One, Other> = { readonly [P in Exclude<keyof One, keyof Other | "algorithm">]?: undefined };
 
 type WindowRuleInput = { readonly algorithm: AlgorithmName } & RuleOptions &
   Pick<SlidingLogOptions, "layout"> &
@@ -109,8 +114,7 @@ const LARGEST_CELLS = 1000;
 /** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
 export function checkRule(input: RuleInput): Rule {
   if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
-  const given: Partial<WindowRuleInput & ConcurrentOptions> = input;
-  const { algorithm, by, layout, mode } = { ...given, algorithm: input.algorithm };
+  const { algorithm, by, layout, mode } = input;
   if (!Object.hasOwn(OPTIONS, algorithm)) {
     refuse(`A rule's algorithm must be one of ${Object.keys(OPTIONS).join(", ")}; got ${show(algorithm)}.`);
   }
@@ -121,9 +125,9 @@ export function checkRule(input: RuleInput): Rule {
     }
   }
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
-  const hasLease = given.lease !== undefined || (algorithm === "concurrent" && given.window === undefined);
+  const hasLease = input.lease !== undefined || (algorithm === "concurrent" && input.window === undefined);
   const period = hasLease ? "lease" : "window";
-  const window = milliseconds(`${algorithm}'s ${period}`, given[period]);
+  const window = milliseconds(`${algorithm}'s ${period}`, input[period]);
   if (by !== undefined) checkParts(by);
   const name = checkName(
     "A rule's name",
@@ -138,7 +142,7 @@ export function checkRule(input: RuleInput): Rule {
         ...common,
         cells: Math.min(
           window,
-          wholeNumber("INVALID_RULE", "slidingCells' cells", given.cells ?? 60, 1, LARGEST_CELLS),
+          wholeNumber("INVALID_RULE", "slidingCells' cells", input.cells ?? 60, 1, LARGEST_CELLS),
         ),
         mode: oneOf("mode", mode ?? "strict", ["strict", "weighted"]),
       };
@@ -147,7 +151,7 @@ export function checkRule(input: RuleInput): Rule {
       const burst = wholeNumber(
         "INVALID_RULE",
         `${algorithm}'s burst`,
-        given.burst ?? (algorithm === "tokenBucket" ? limit : 1),
+        input.burst ?? (algorithm === "tokenBucket" ? limit : 1),
         1,
       );
       if (burst * window > Number.MAX_SAFE_INTEGER) {

@@ -1,6 +1,6 @@
 import { combine, type RuleDecision } from "./decision.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
-import type { Charge, Store } from "./store.js";
+import { type Charge, type Store, settlementsOf } from "./store.js";
 
 /** When a waiting call gives up. */
 export interface WaitOptions {
@@ -28,6 +28,7 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 const MS_PER_PRIORITY = 10_000;
 /** How often to ask again for what is given back elsewhere without a word. */
 export const RECHECK_MS = 200;
+const DEGRADED_NAP_MS = 1000;
 const NOWHERE: ReadonlySet<string> = new Set();
 
 /** One who waits, in the line of each place it wants something of. */
@@ -174,7 +175,7 @@ export class WaitingLines {
           if (reason !== undefined) waiter.refuse(reason);
           if (reason !== undefined || !this.#seat(waiter)) continue;
           this.#stand(waiter, new Set(waiter.places.filter((_, c) => !rules[c].allowed)));
-          await waiter.sleep(Math.min(waitMs, this.#recheckMs));
+          await waiter.sleep(Math.min(napOf(rules, waitMs), this.#recheckMs));
         }
       } catch (error) {
         waiter.refuse(error);
@@ -254,12 +255,15 @@ export class WaitingLines {
   /** The waiter left while the store was answering: what it took is not its own any more. */
   async #giveBack(charges: readonly Charge[], rules: readonly RuleDecision[]): Promise<void> {
     await this.#store.settle(
-      charges.flatMap((charge, c) =>
-        charge.look === true ? [] : [{ ...charge, cost: -charge.cost, at: rules[c].at }],
-      ),
+      settlementsOf(charges, rules, ({ cost, look }) => (look === true ? undefined : -cost)),
     );
     this.wake(charges);
   }
+}
+
+/** An outage may be over any time, so what a policy denied is asked again before long. */
+function napOf(rules: readonly RuleDecision[], waitMs: number): number {
+  return rules.some((rule) => rule.degraded !== undefined) ? Math.min(waitMs, DEGRADED_NAP_MS) : waitMs;
 }
 
 /** Where a charge is counted. Paths hold no line break. */

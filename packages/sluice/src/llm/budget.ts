@@ -3,7 +3,7 @@ import { SluiceError, show, wholeNumber } from "../errors.js";
 import { keyFor, partitionOf } from "../key.js";
 import { uniqueId } from "../limiter.js";
 import { capacity, checkName, isLease } from "../rule.js";
-import type { Charge, Settlement, Store, StoredRule } from "../store.js";
+import { type Charge, type Store, type StoredRule, settlementsOf } from "../store.js";
 import { memoryStore } from "../stores/memory.js";
 import { RECHECK_MS, WaitingLines, type WaitOptions } from "../waiting.js";
 import { type AiSdkMiddleware, aiSdkMiddleware } from "./aiSdk.js";
@@ -253,10 +253,10 @@ class LimitedBudget implements Run {
     const { store, lines, estimator, prices } = this.#shared;
     const { model, counted } = amounts;
     const settle = async (actual: (limit: StoredLimit) => number | undefined) => {
-      const settlements: Settlement[] = [];
-      this.#limits.forEach((limit, l) => {
-        const difference = (actual(limit) ?? charges[l].cost) - charges[l].cost;
-        if (difference !== 0) settlements.push({ ...charges[l], cost: difference, at: rules[l].at });
+      const settlements = settlementsOf(charges, rules, ({ cost }, c) => {
+        const limit = this.#limits.at(c);
+        const difference = limit && (actual(limit) ?? cost) - cost;
+        return difference === 0 ? undefined : difference;
       });
       if (settlements.length === 0) return;
       await store.settle(settlements);
@@ -269,9 +269,7 @@ class LimitedBudget implements Run {
       },
       cancel: () => settle(() => 0),
       renew: async () => {
-        const leases = charges.flatMap((charge, c) =>
-          isLease(charge.rule) ? [{ ...charge, cost: 0, at: rules[c].at }] : [],
-        );
+        const leases = settlementsOf(charges, rules, ({ rule }) => (isLease(rule) ? 0 : undefined));
         if (leases.length > 0) await store.settle(leases);
       },
     };
