@@ -10,15 +10,19 @@ local function concurrent()
   function algorithm.prepare(rule) rule.windows = 1 end
 
   function algorithm.load(state, key, rule)
-    state.key, state.extra, state.ends, state.latest = key, 0, 0, 0
-    local newest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
-    if newest[1] then
-      state.ends = tonumber(newest[2])
+    state.key, state.first, state.extra, state.ends, state.latest = key, nil, 0, 0, 0
+    local newest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
+    if newest then
+      state.ends = tonumber(newest)
       state.latest = state.ends - rule[2]
-      local oldest = call('ZRANGE', key, 0, 0, 'WITHSCORES')
-      if oldest[1] == '' then state.extra = -tonumber(oldest[2]) end
-      state.first = tonumber(oldest[2])
     end
+  end
+
+  -- Reads the lowest score: the earliest end or, where leases have slots above one, these negated
+  local function read_first(state)
+    if state.first or state.ends == 0 then return end
+    state.first = tonumber(call('ZRANGE', state.key, 0, 0, 'WITHSCORES')[2])
+    if state.first < 0 then state.extra = -state.first end
   end
 
   local function extra_of(state, lease)
@@ -28,6 +32,7 @@ local function concurrent()
   -- How many slots are held now, and how many leases hold them
   local function taken(state, now)
     if state.ends <= now then return 0, 0 end
+    read_first(state)
     if state.extra == 0 then
       local leases = state.first > now and call('ZCARD', state.key) or call('ZCOUNT', state.key, '(' .. now, '+inf')
       return leases, leases
@@ -67,6 +72,7 @@ local function concurrent()
   end
 
   local function drop_ended(state, now)
+    read_first(state)
     if not state.first or (state.extra == 0 and state.first > now) then return end
     if state.extra > 0 then
       for _, lease in ipairs(call('ZRANGEBYSCORE', state.key, 0, now)) do
@@ -76,10 +82,26 @@ local function concurrent()
     call('ZREMRANGEBYSCORE', state.key, 0, now)
   end
 
+  -- The key's time to live is two leases, so that it must be renewed only when time has come to another lease
+  local function keep(state, rule, ends)
+    if ends <= state.ends then return end
+    local lease = rule[2]
+    if state.ends == 0 or state.ends - state.ends % lease ~= ends - ends % lease then
+      call('PEXPIRE', state.key, lease * 2 + state.ahead + TTL_SLACK)
+    end
+    state.ends = ends
+  end
+
   -- What has ended goes last: a key that goes and comes back within one script is an error while its slot moves
   function algorithm.charge(state, rule, now, at, cost, id)
-    local lease = ':' .. id
-    local ends = state.first and tonumber(call('ZSCORE', state.key, lease) or nil)
+    local lease, ends = ':' .. id, at + rule[2]
+    if cost == 1 and ends > now and call('ZADD', state.key, 'NX', ends, lease) == 1 then
+      keep(state, rule, ends)
+      drop_ended(state, now)
+      return
+    end
+    read_first(state)
+    ends = tonumber(call('ZSCORE', state.key, lease) or nil)
     if ends and ends <= now then
       drop_ended(state, now)
       ends = nil
@@ -90,10 +112,7 @@ local function concurrent()
     if after > 0 and ends > now then
       if before == 0 or cost == 0 then call('ZADD', state.key, ends, lease) end
       set_extra(state, lease, max(0, before - 1), after - 1)
-      if ends > state.ends then
-        state.ends = ends
-        call('PEXPIRE', state.key, ends - now + state.ahead + TTL_SLACK)
-      end
+      keep(state, rule, ends)
     elseif before > 0 then
       set_extra(state, lease, before - 1, 0)
       call('ZREM', state.key, lease)
