@@ -13,6 +13,7 @@ const parts = [
   "slidingCells",
   "fixedWindow",
   "tokenBucket",
+  "concurrent",
   "express",
   "driver",
 ];

@@ -1,3 +1,5 @@
+import type { Decision } from "./decision.js";
+
 /** Every code a `SluiceError` can carry; `docs/errors.md` has a heading for each. */
 export type SluiceErrorCode =
   | "INVALID_RULE"
@@ -12,7 +14,14 @@ export type SluiceErrorCode =
   | "TIMEOUT"
   | "QUEUE_FULL"
   | "CLOSED"
-  | "STORE_FAILED";
+  | "STORE_FAILED"
+  | "UNKNOWN_MODEL"
+  | "UNKNOWN_USAGE"
+  | "RUN_OVER";
+
+interface SluiceErrorOptions extends ErrorOptions {
+  readonly decision?: Decision;
+}
 
 /**
  * The one error class: misuse and broken I/O, never a denial.
@@ -21,10 +30,13 @@ export type SluiceErrorCode =
 export class SluiceError extends Error {
   override readonly name = "SluiceError";
   readonly code: SluiceErrorCode;
+  /** The denial behind a wait that ended without success: which rule, and when to try again. */
+  readonly decision?: Decision;
 
-  constructor(code: SluiceErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: SluiceErrorCode, message: string, options: SluiceErrorOptions = {}) {
     super(message, options);
     this.code = code;
+    if (options.decision !== undefined) this.decision = options.decision;
   }
 }
 

@@ -14,6 +14,8 @@ export {
 export type { Reservation } from "./reservation.js";
 export {
   type BucketOptions,
+  type ConcurrentOptions,
+  concurrent,
   fixedWindow,
   leakyBucket,
   type Rule,

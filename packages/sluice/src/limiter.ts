@@ -2,10 +2,10 @@ import { combine, type Decision, type RuleDecision, type RuleStatus } from "./de
 import { SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
-import { capacity, checkName, checkRule, type Rule, type RuleInput } from "./rule.js";
+import { capacity, checkName, checkRule, isLease, type Rule, type RuleInput } from "./rule.js";
 import { type Charge, type Count, type Entry, type Store, type StoredRule, settlementsOf } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
-import { type AcquireOptions, WaitingLines } from "./waiting.js";
+import { type AcquireOptions, RECHECK_MS, WaitingLines } from "./waiting.js";
 
 /** What `createLimiter` takes; only `rules` is needed. */
 export interface LimiterOptions {
@@ -94,7 +94,7 @@ class RuleLimiter implements Limiter {
   readonly #ownsStore: boolean;
   readonly #lines: WaitingLines;
   readonly #partition: string | undefined;
-  /** Whether some rule keeps each request by name. */
+  /** Whether some rule tells requests apart: it keeps each by name, or a lease for each. */
   readonly #named: boolean;
   readonly #unnamed: boolean;
   #closed = false;
@@ -107,8 +107,11 @@ class RuleLimiter implements Limiter {
     this.#store = store;
     this.#ownsStore = options.store === undefined;
     this.#partition = options.partition && checkName("A limiter's partition", options.partition);
-    this.#named = this.rules.some((rule) => rule.layout === "zset");
-    this.#lines = new WaitingLines(store, wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0));
+    this.#named = this.rules.some((rule) => rule.layout === "zset" || isLease(rule));
+    wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0);
+    // Slots held elsewhere come free long before their leases end, and nobody tells.
+    const recheckMs = !store.sync && this.rules.some(isLease) ? RECHECK_MS : undefined;
+    this.#lines = new WaitingLines(store, maxWaiting, recheckMs);
     this.#unnamed = options.name === undefined;
     if (this.#unnamed) claimUnnamed(store, this.rules);
   }
@@ -138,7 +141,7 @@ class RuleLimiter implements Limiter {
         );
       }
     }
-    return combine(await this.#lines.wait(lineOf(charges), charges, options));
+    return combine(await this.#lines.wait(charges, options));
   }
 
   async peek(key: Key, cost = 1): Promise<Decision> {
@@ -148,9 +151,18 @@ class RuleLimiter implements Limiter {
   async reserve(key: Key, cost: number, options?: RequestOptions): Promise<Reservation> {
     const charges = this.#charges(key, cost, options);
     const decision = combine(await this.#store.decide(charges, true));
-    return new Reservation(decision, cost, async (difference) => {
-      await this.#store.settle(settlementsOf(charges, decision.rules, difference));
-      if (difference < 0) this.#lines.wake(lineOf(charges));
+    const hasLease = this.rules.some(isLease);
+    return new Reservation(decision, cost, {
+      settle: async (actual) => {
+        if (actual === cost && !hasLease) return;
+        const difference = ({ rule }: Charge) => (isLease(rule) ? -cost : actual - cost);
+        await this.#store.settle(settlementsOf(charges, decision.rules, difference));
+        if (actual < cost || hasLease) this.#lines.wake(charges);
+      },
+      renew: async () => {
+        const leases = ({ rule }: Charge) => (isLease(rule) ? 0 : undefined);
+        if (hasLease) await this.#store.settle(settlementsOf(charges, decision.rules, leases));
+      },
     });
   }
 
@@ -185,7 +197,7 @@ class RuleLimiter implements Limiter {
   async reset(key: Key): Promise<void> {
     const charges = this.#charges(key, 0);
     await this.#store.reset(charges);
-    this.#lines.wake(lineOf(charges));
+    this.#lines.wake(charges);
   }
 
   async close(): Promise<void> {
@@ -212,7 +224,7 @@ class RuleLimiter implements Limiter {
 }
 
 /** Unique among all processes, with the caller's own name for the request behind it. */
-function uniqueId(name: unknown = ""): string {
+export function uniqueId(name: unknown = ""): string {
   if (typeof name !== "string" || name.length > LONGEST_ID) {
     throw new SluiceError(
       "INVALID_OPTION",
@@ -259,13 +271,6 @@ function claimUnnamed(store: Store, rules: readonly StoredRule[]): void {
     }
     taken.add(path);
   }
-}
-
-/** Calls wait in one line when all their charges fall on the same keys. */
-function lineOf(charges: readonly Charge[]): string {
-  return charges.length === 1
-    ? (charges[0] as Charge).key
-    : JSON.stringify(charges.map((charge) => charge.key));
 }
 
 function checkPeriod({ from = 0, to = Number.MAX_SAFE_INTEGER }: Period): Required<Period> {

@@ -1,35 +1,48 @@
 import type { Decision } from "./decision.js";
 import { wholeNumber } from "./errors.js";
 
+/** What a reservation does to its rules. */
+interface Effects {
+  /** Makes what was charged what it really cost. */
+  settle(actual: number): Promise<void>;
+  /** Begins the leases anew. */
+  renew(): Promise<void>;
+}
+
 /**
  * A cost taken now and settled later. Only the first of `settle`, `cancel` and leaving the scope of
  * an `await using` counts. What is settled is charged at the reservation's own time; where that has
- * left the window, it changes nothing.
+ * left the window, it changes nothing. Slots of `concurrent` rules are given back whatever is settled.
  */
 export class Reservation implements AsyncDisposable {
   /** Denied: nothing was taken, and settling does nothing. */
   readonly decision: Decision;
   readonly cost: number;
-  readonly #charge: (difference: number) => Promise<void>;
+  readonly #effects: Effects;
   #settled: Promise<void> | undefined;
 
-  constructor(decision: Decision, cost: number, charge: (difference: number) => Promise<void>) {
+  constructor(decision: Decision, cost: number, effects: Effects) {
     this.decision = decision;
     this.cost = cost;
-    this.#charge = charge;
+    this.#effects = effects;
   }
 
   /** Charges what it really cost: more becomes a debt, less is given back. */
   async settle(actual: number): Promise<void> {
     wholeNumber("INVALID_COST", "What a reservation settles to", actual, 0);
     if (!this.decision.allowed) return;
-    this.#settled ??= actual === this.cost ? Promise.resolve() : this.#charge(actual - this.cost);
+    this.#settled ??= this.#effects.settle(actual);
     await this.#settled;
   }
 
   /** Gives everything back. */
   async cancel(): Promise<void> {
     await this.settle(0);
+  }
+
+  /** Begins the leases of `concurrent` rules anew, where they have not ended; call it while work goes on. */
+  async renew(): Promise<void> {
+    if (this.decision.allowed && this.#settled === undefined) await this.#effects.renew();
   }
 
   /** Leaving the scope unsettled gives everything back. */

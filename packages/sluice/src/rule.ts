@@ -33,13 +33,26 @@ export interface BucketOptions extends RuleOptions {
   readonly burst?: number;
 }
 
+/** What `concurrent` takes: how many slots, and for how long a holder that says nothing keeps one. */
+export interface ConcurrentOptions extends Omit<RuleOptions, "window"> {
+  /** How long a slot is held at most, unless it is renewed: longer than the longest silence of a holder. */
+  readonly lease: Duration;
+}
+
 /** A rule as YAML, JSON or a builder gives it: plain data, not yet checked. */
-export type RuleInput = { readonly algorithm: AlgorithmName } & RuleOptions &
+export type RuleInput =
+  | (WindowRuleInput & { readonly lease?: undefined })
+  | ({ readonly algorithm: "concurrent" } & ConcurrentOptions & Without<WindowRuleInput, ConcurrentOptions>);
+
+/** The options that one has and the other has not, left out. */
+type Without<One, Other> = { readonly [P in Exclude<keyof One, keyof Other | "algorithm">]?: undefined };
+
+type WindowRuleInput = { readonly algorithm: AlgorithmName } & RuleOptions &
   Pick<SlidingLogOptions, "layout"> &
   Pick<SlidingCellsOptions, "cells" | "mode"> &
   Pick<BucketOptions, "burst">;
 
-/** A checked rule: plain data with its defaults filled in and its window in milliseconds. */
+/** A checked rule: plain data with its defaults filled in and its window, or lease, in milliseconds. */
 export interface Rule {
   readonly algorithm: AlgorithmName;
   readonly name: string;
@@ -79,6 +92,10 @@ export const tokenBucket = (options: BucketOptions): Rule =>
 export const leakyBucket = (options: BucketOptions): Rule =>
   checkRule({ ...options, algorithm: "leakyBucket" });
 
+/** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
+export const concurrent = (options: ConcurrentOptions): Rule =>
+  checkRule({ ...options, algorithm: "concurrent" });
+
 const COMMON = ["algorithm", "limit", "window", "name", "by"];
 const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
   slidingLog: ["layout"],
@@ -87,6 +104,7 @@ const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
   fixedWindow: [],
   tokenBucket: ["burst"],
   leakyBucket: ["burst"],
+  concurrent: ["lease"],
 };
 
 /** The longest text of a name; names stand in headers, metrics and Redis keys. */
@@ -107,7 +125,9 @@ export function checkRule(input: RuleInput): Rule {
     }
   }
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
-  const window = milliseconds(`${algorithm}'s window`, input.window);
+  const hasLease = input.lease !== undefined || (algorithm === "concurrent" && input.window === undefined);
+  const period = hasLease ? "lease" : "window";
+  const window = milliseconds(`${algorithm}'s ${period}`, input[period]);
   if (by !== undefined) checkParts(by);
   const name = checkName(
     "A rule's name",
@@ -149,6 +169,11 @@ export function checkRule(input: RuleInput): Rule {
 /** The most a single call can ever cost under this rule. */
 export function capacity(rule: Rule): number {
   return rule.burst ?? rule.limit;
+}
+
+/** Whether the rule's units are held and given back whole; what others count, they count for good. */
+export function isLease(rule: Rule): boolean {
+  return rule.algorithm === "concurrent";
 }
 
 /** Names appear in HTTP headers, metrics and Redis keys, so they are short and plain. */

@@ -16,26 +16,30 @@ export interface Charge {
   readonly cost: number;
   /** The same for all charges of one call: a store spread over nodes keeps these together. */
   readonly partition: string;
-  /** Names the request where the rule's log keeps names; unique, and the same when it is settled. */
+  /** Names the request where the rule keeps names or leases; unique, and the same when it is settled. */
   readonly id?: string;
+  /** Only looks: the cost must fit for the call to be allowed, and is not charged. */
+  readonly look?: boolean;
 }
 
-/** A difference to a cost that was charged at `at`; negative gives back. */
+/** A difference to a cost that was charged at `at`; negative gives back, and 0 renews a lease that has not ended. */
 export interface Settlement extends Charge {
   readonly at: number;
   /** As the decision that charged it said: what a policy admitted in an outage is not in the store. */
   readonly degraded?: RuleDecision["degraded"];
 }
 
-/** Settles what `decisions` charged, each at its own time and place, by a difference. */
+/** Settles what `decisions` charged, each at its own time and place, by its difference; undefined leaves it. */
 export function settlementsOf(
   charges: readonly Charge[],
   decisions: readonly RuleDecision[],
-  difference: number,
+  difference: (charge: Charge, c: number) => number | undefined,
 ): Settlement[] {
-  return charges.map((charge, c) => {
+  return charges.flatMap((charge, c) => {
     const { at, degraded } = decisions[c];
-    const settlement = { ...charge, cost: difference, at };
+    const cost = difference(charge, c);
+    if (cost === undefined) return [];
+    const settlement = { ...charge, cost, at };
     return degraded === undefined ? settlement : { ...settlement, degraded };
   });
 }

@@ -1,5 +1,6 @@
 // Rules as the library checks them, told in the words of a schema.
 import {
+  concurrent,
   fixedWindow,
   leakyBucket,
   type Rule,
@@ -11,14 +12,23 @@ import {
   tokenBucket,
 } from "sluice";
 
-const builders = { fixedWindow, leakyBucket, slidingCells, slidingCounter, slidingLog, tokenBucket };
+const builders = {
+  concurrent,
+  fixedWindow,
+  leakyBucket,
+  slidingCells,
+  slidingCounter,
+  slidingLog,
+  tokenBucket,
+};
 
 /** A rule as a file gives it: its algorithm may be left out. */
 export type WrittenRule = { readonly [Name in keyof RuleInput]?: RuleInput[Name] | undefined };
 
 /** The rule with the library's defaults, or a `SluiceError`. */
 export function buildRule({ algorithm = "slidingLog", ...options }: WrittenRule): Rule {
-  return builders[algorithm](options as Parameters<(typeof builders)[typeof algorithm]>[0]);
+  const build = builders[algorithm] as (options: WrittenRule) => Rule;
+  return build(options);
 }
 
 /** What the library has against the rule, if anything. */

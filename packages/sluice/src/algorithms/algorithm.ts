@@ -28,8 +28,11 @@ export interface Algorithm<Params, Page> {
   remaining(params: Params, page: Page, i: number, now: number): number;
   /** For a cost above `remaining`: how long until it fits, with no other traffic; Infinity when it never does. */
   wait(params: Params, page: Page, i: number, now: number, cost: number): number;
-  /** Records a cost at time `at <= now`, unconditionally; a negative one gives back, never below zero. */
-  charge(params: Params, page: Page, i: number, now: number, at: number, cost: number): void;
+  /**
+   * Records a cost at time `at <= now`, unconditionally; a negative one gives back, never below zero.
+   * `id` names the request, where the algorithm tells requests apart.
+   */
+  charge(params: Params, page: Page, i: number, now: number, at: number, cost: number, id?: string): void;
   /** From when on the state counts nothing; 0 when it holds nothing. */
   expiresAt(params: Params, page: Page, i: number): number;
   /** What is counted now. */

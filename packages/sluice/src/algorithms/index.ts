@@ -1,4 +1,5 @@
 import type { Algorithm } from "./algorithm.js";
+import { concurrent } from "./concurrent.js";
 import { fixedWindow } from "./fixedWindow.js";
 import { leakyBucket } from "./leakyBucket.js";
 import { slidingCells } from "./slidingCells.js";
@@ -13,7 +14,8 @@ export type AlgorithmName =
   | "slidingCounter"
   | "fixedWindow"
   | "tokenBucket"
-  | "leakyBucket";
+  | "leakyBucket"
+  | "concurrent";
 
 /** Every algorithm by the name its rules carry. */
 export const algorithms: Readonly<Record<AlgorithmName, Algorithm<unknown, unknown>>> = {
@@ -23,4 +25,5 @@ export const algorithms: Readonly<Record<AlgorithmName, Algorithm<unknown, unkno
   fixedWindow,
   tokenBucket,
   leakyBucket,
+  concurrent,
 };

@@ -101,13 +101,13 @@ class MemoryStore implements Store {
       };
     }
     for (let c = 0; c < charges.length; c++) {
-      const { rule, key, cost } = charges[c];
+      const { rule, key, cost, id, look } = charges[c];
       const decision = decisions[c];
       const meter = this.#meter(rule);
       // Charging one key may evict another, so only the first slot is sure to be the key's still.
       let slot = c === 0 ? firstSlot : meter.table.find(key);
-      if (fits && commit) {
-        slot = meter.charge(slot, key, decision.at, decision.at, cost);
+      if (fits && commit && look !== true) {
+        slot = meter.charge(slot, key, decision.at, decision.at, cost, id);
         decision.remaining -= cost;
       }
       decision.resetAfterMs = meter.resetAfter(slot, now);
@@ -117,12 +117,12 @@ class MemoryStore implements Store {
 
   settle(settlements: readonly Settlement[]): void {
     const now = this.#clock();
-    for (const { rule, key, cost, at } of settlements) {
+    for (const { rule, key, cost, at, id } of settlements) {
       const meter = this.#meter(rule);
       const slot = meter.table.find(key);
       const time = meter.timeFor(slot, now);
       // Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
-      if (at <= time) meter.charge(slot, key, time, at, cost);
+      if (at <= time) meter.charge(slot, key, time, at, cost, id);
     }
   }
 

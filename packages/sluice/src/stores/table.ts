@@ -122,10 +122,10 @@ export class Meter {
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
-  charge(slot: Slot, key: string, now: number, at: number, cost: number): Slot {
+  charge(slot: Slot, key: string, now: number, at: number, cost: number, id = ""): Slot {
     if (slot === NOBODY && cost <= 0) return slot;
     const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
-    this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost);
+    this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id);
     return own;
   }
 

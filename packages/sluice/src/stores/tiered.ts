@@ -226,10 +226,10 @@ class TieredStore implements Store {
   }
 }
 
-/** The cost of all charges of a call; 0 where they differ, which nothing here is known of. */
+/** The cost of all charges of a call; 0 where they differ or some only look: nothing here is known of these. */
 function commonCost(charges: readonly Charge[]): number {
   const [{ cost }] = charges;
-  for (let c = 1; c < charges.length; c++) if (charges[c].cost !== cost) return 0;
+  for (const charge of charges) if (charge.cost !== cost || charge.look === true) return 0;
   return cost;
 }
 

@@ -94,6 +94,25 @@ const FLAWS: Readonly<Record<string, readonly [Flaw, RegExp]>> = {
     }),
     /random traces/,
   ],
+  "frees whichever slot": [
+    (sound) => ({
+      settle: (settlements) => sound.settle(settlements.map(({ id: _, ...rest }) => rest)),
+    }),
+    /whose holder/,
+  ],
+  "ends a lease late": [
+    (sound) => {
+      const longer = ({ rule, ...rest }: Charge) => ({ ...rest, rule: { ...rule, window: rule.window + 1 } });
+      return {
+        decide: (charges, commit) =>
+          sound.decide(
+            charges.map((charge) => (charge.rule.algorithm === "concurrent" ? longer(charge) : charge)),
+            commit,
+          ),
+      };
+    },
+    /crashed/,
+  ],
   "resets nothing": [() => ({ reset: () => {} }), /random traces/],
   "miscounts a period by one": [
     (sound) => ({

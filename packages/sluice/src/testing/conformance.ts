@@ -1,6 +1,7 @@
 import { lawsOfCharging } from "./laws/charging.js";
 import { lawOfGuarantees } from "./laws/guarantees.js";
 import { lawsOfInput } from "./laws/input.js";
+import { lawsOfLeases } from "./laws/leases.js";
 import { lawsOfSettling } from "./laws/settling.js";
 import { lawsOfTime } from "./laws/time.js";
 import { playTraces } from "./randomTraces.js";
@@ -42,6 +43,7 @@ export function conformance(options: ConformanceOptions): void {
     lawsOfTime(suite);
     lawsOfCharging(suite);
     lawsOfSettling(suite);
+    lawsOfLeases(suite);
     lawsOfInput(suite);
     lawOfGuarantees(suite);
     options.describe("every decision of random traces is the naive model's", () => {

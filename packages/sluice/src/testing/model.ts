@@ -15,7 +15,8 @@ export class Model {
     this.#lookBackMs = lookBackMs;
   }
 
-  decide(clock: number, key: Key, cost: number, commit: boolean): Decision {
+  /** `id` tells the request apart from all others. */
+  decide(clock: number, key: Key, cost: number, commit: boolean, id: string): Decision {
     const asked = this.#rules.map((rule) => {
       const oracle = this.#oracle(rule, key);
       const at = Math.max(clock, oracle.newest);
@@ -24,7 +25,7 @@ export class Model {
     });
     const allowed = asked.every(({ retryAfterMs }) => retryAfterMs === 0);
     if (allowed && commit) {
-      for (const { oracle, at } of asked) oracle.charge(at, at, cost);
+      for (const { oracle, at } of asked) oracle.charge(at, at, cost, id);
     }
     const rules = asked.map(({ rule, oracle, at, retryAfterMs }) => ({
       rule: rule.name,
@@ -39,14 +40,30 @@ export class Model {
     return { ...binding, allowed, rules };
   }
 
-  /** Charges a difference to a cost that was admitted by the decision `taken`. */
-  settle(clock: number, key: Key, taken: Decision, difference: number): void {
+  /** Makes a cost that was admitted by the decision `taken` what it really was; slots are given back. */
+  settle(clock: number, key: Key, taken: Decision, cost: number, actual: number, id: string): void {
+    this.#charge(clock, key, taken, id, (rule) => (isLease(rule) ? -cost : actual - cost));
+  }
+
+  /** Begins the leases of a request anew. */
+  renew(clock: number, key: Key, taken: Decision, id: string): void {
+    this.#charge(clock, key, taken, id, (rule) => (isLease(rule) ? 0 : undefined));
+  }
+
+  #charge(
+    clock: number,
+    key: Key,
+    taken: Decision,
+    id: string,
+    difference: (rule: Rule) => number | undefined,
+  ): void {
     this.#rules.forEach((rule, r) => {
       const oracle = this.#oracle(rule, key);
       const now = Math.max(clock, oracle.newest);
       const { at } = taken.rules[r];
       // A time that has not come is that of a reservation forgotten by a reset, before the clock stepped back.
-      if (at <= now) oracle.charge(now, at, difference);
+      const cost = difference(rule);
+      if (at <= now && cost !== undefined) oracle.charge(now, at, cost, id);
     });
   }
 
@@ -113,6 +130,10 @@ function placeOf(rule: Rule, key: Key): string {
   if (typeof key === "string") return `${rule.name} ${key}`;
   const names = rule.by ?? Object.keys(key).sort();
   return `${rule.name} ${JSON.stringify(names.map((name) => [name, String(key[name])]))}`;
+}
+
+function isLease(rule: Rule): boolean {
+  return rule.algorithm === "concurrent";
 }
 
 function mostAtOnce(rule: Rule): number {

@@ -13,8 +13,8 @@ export interface Oracle {
   readonly newest: number;
   /** Whether this cost fits at this time, if nothing else happens until then; 0 does even in debt. */
   fits(time: number, cost: number): boolean;
-  /** Records a cost at `at`, as seen at `now`; a negative one gives back. */
-  charge(now: number, at: number, cost: number): void;
+  /** Records a cost at `at`, as seen at `now`; a negative one gives back. `id` tells who it is. */
+  charge(now: number, at: number, cost: number, id: string): void;
   remaining(time: number): number;
   isEmpty(time: number): boolean;
   held(time: number): Held;
@@ -52,6 +52,8 @@ export function oracleFor(rule: Rule, lookBackMs: number): Oracle {
       return new BucketOracle(limit, window, rule.burst ?? limit);
     case "leakyBucket":
       return new BucketOracle(limit, window, rule.burst ?? 1);
+    case "concurrent":
+      return new LeaseOracle(limit, window, lookBackMs);
   }
 }
 
@@ -230,5 +232,66 @@ class BucketOracle implements Oracle {
 
   #levelAt(time: number): number {
     return Math.min(this.#full, this.#level + this.#limit * Math.max(0, time - this.#at));
+  }
+}
+
+/** Who holds how many slots, and until when. */
+class LeaseOracle implements Oracle {
+  readonly #limit: number;
+  readonly #lease: number;
+  readonly #lookBackMs: number;
+  #holders: { id: string; slots: number; endsAt: number }[] = [];
+
+  constructor(limit: number, lease: number, lookBackMs: number) {
+    this.#limit = limit;
+    this.#lease = lease;
+    this.#lookBackMs = lookBackMs;
+  }
+
+  get newest(): number {
+    return Math.max(0, ...this.#holders.map(({ endsAt }) => endsAt - this.#lease));
+  }
+
+  fits(time: number, cost: number): boolean {
+    return cost === 0 || this.#heldAt(time) + cost <= this.#limit;
+  }
+
+  charge(now: number, at: number, cost: number, id: string): void {
+    const own = this.#holders.find((holder) => holder.id === id && now < holder.endsAt);
+    if (own === undefined && cost > 0) this.#holders.push({ id, slots: cost, endsAt: at + this.#lease });
+    else if (own !== undefined && cost === 0) own.endsAt = now + this.#lease;
+    else if (own !== undefined) own.slots = Math.max(0, own.slots + cost);
+    const earliest = now - this.#lookBackMs;
+    this.#holders = this.#holders.filter(({ slots, endsAt }) => slots > 0 && earliest < endsAt);
+  }
+
+  remaining(time: number): number {
+    return Math.max(0, this.#limit - this.#heldAt(time));
+  }
+
+  isEmpty(time: number): boolean {
+    return this.#heldAt(time) === 0;
+  }
+
+  held(time: number): Held {
+    const begins = this.#holders
+      .filter(({ endsAt }) => time < endsAt)
+      .map(({ endsAt }) => endsAt - this.#lease);
+    if (begins.length === 0) return { count: 0, oldestAt: undefined, newestAt: undefined };
+    return { count: this.#heldAt(time), oldestAt: Math.min(...begins), newestAt: Math.max(...begins) };
+  }
+
+  count(): undefined {}
+
+  forgetsBetween(from: number, to: number): boolean {
+    return this.#holders.some(({ endsAt }) => from < endsAt && endsAt <= to);
+  }
+
+  #heldAt(time: number): number {
+    let held = 0;
+    for (const { slots, endsAt } of this.#holders) {
+      if (time < endsAt) held += slots;
+    }
+    return held;
   }
 }

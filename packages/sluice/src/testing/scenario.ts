@@ -1,6 +1,7 @@
 import type { AlgorithmName } from "../algorithms/index.js";
 import type { Key } from "../key.js";
 import {
+  concurrent,
   fixedWindow,
   leakyBucket,
   type Rule,
@@ -49,6 +50,7 @@ export const ALGORITHMS: readonly AlgorithmName[] = [
   "fixedWindow",
   "tokenBucket",
   "leakyBucket",
+  "concurrent",
 ];
 
 const LIMITS = [5, 1, 2, 3, 8, 20, 1_000_000_007];
@@ -104,5 +106,7 @@ function randomRule(algorithm: AlgorithmName, digits: Digits, base: Partial<Rule
       return tokenBucket({ ...common, ...digits.of([{}, { burst: 1 }, { burst: 7 }, { burst: limit + 3 }]) });
     case "leakyBucket":
       return leakyBucket({ ...common, ...digits.of([{}, { burst: 2 }, { burst: limit }]) });
+    case "concurrent":
+      return concurrent({ ...base, limit, lease: window });
   }
 }

@@ -9,14 +9,24 @@ import { Model } from "./model.js";
 import { Digits, type Scenario } from "./scenario.js";
 import type { VirtualClock, World } from "./world.js";
 
-type Verb = "tryAcquire" | "reserve" | "settle" | "peek" | "status" | "count" | "step back" | "reset";
+type Verb =
+  | "tryAcquire"
+  | "reserve"
+  | "settle"
+  | "renew"
+  | "peek"
+  | "status"
+  | "count"
+  | "step back"
+  | "reset";
 
 /** How often each verb comes, as a share of all steps. The first is what a trace shrinks to. */
 const VERBS: readonly Verb[] = (
   [
-    ["tryAcquire", 19],
+    ["tryAcquire", 18],
     ["reserve", 4],
     ["settle", 3],
+    ["renew", 1],
     ["peek", 2],
     ["status", 1],
     ["count", 1],
@@ -41,7 +51,7 @@ export class Trace {
   readonly #window: number;
   readonly #cell: number;
   readonly #most: number;
-  #reservations: { key: Key; reservation: Reservation }[] = [];
+  #reservations: { key: Key; reservation: Reservation; id: string }[] = [];
   readonly #steps: unknown[][] = [];
   readonly #lookBackMs: number;
   /** The latest time there was. */
@@ -105,12 +115,16 @@ export class Trace {
         this.#note(verb, key, cost);
         const reservation = await this.#limiter.reserve(key, cost);
         this.#compareDecision(reservation.decision, key, cost, true);
-        if (reservation.decision.allowed) this.#reservations.unshift({ key, reservation });
+        if (reservation.decision.allowed) {
+          this.#reservations.unshift({ key, reservation, id: String(this.decisions) });
+        }
         this.#reservations.splice(MOST_RESERVATIONS);
         return;
       }
       case "settle":
         return this.#settle(digits);
+      case "renew":
+        return this.#renew(digits);
       case "status":
         this.#note(verb, key);
         return assert.deepStrictEqual(await this.#limiter.status(key), this.#model.status(now, key));
@@ -131,13 +145,22 @@ export class Trace {
   async #settle(digits: Digits): Promise<void> {
     const [open] = this.#reservations.splice(digits.below(this.#reservations.length || 1), 1);
     if (open === undefined) return;
-    const { key, reservation } = open;
+    const { key, reservation, id } = open;
     const { cost, decision } = reservation;
     const actual = digits.of([0, Math.floor(cost / 2), cost, cost + 1, cost * 2, cost + this.#most]);
     this.#note("settle", key, `${cost} to ${actual}`, `taken at ${decision.rules.map((rule) => rule.at)}`);
     if (actual === 0) await reservation.cancel();
     else await reservation.settle(actual);
-    this.#model.settle(this.#clock.now, key, decision, actual - cost);
+    this.#model.settle(this.#clock.now, key, decision, cost, actual, id);
+  }
+
+  async #renew(digits: Digits): Promise<void> {
+    const open = this.#reservations[digits.below(this.#reservations.length || 1)];
+    if (open === undefined) return;
+    const { key, reservation, id } = open;
+    this.#note("renew", key, `taken at ${reservation.decision.rules.map((rule) => rule.at)}`);
+    await reservation.renew();
+    this.#model.renew(this.#clock.now, key, reservation.decision, id);
   }
 
   async #count(key: Key, digits: Digits): Promise<void> {
@@ -176,8 +199,8 @@ export class Trace {
 
   #compareDecision(actual: Decision, key: Key, cost: number, commit: boolean): void {
     const { now } = this.#clock;
-    const expected = this.#model.decide(now, key, cost, commit);
     this.decisions++;
+    const expected = this.#model.decide(now, key, cost, commit, String(this.decisions));
     if (!isSame(actual, expected)) assert.deepStrictEqual(actual, expected);
     if (!actual.allowed && actual.retryAfterMs < Infinity) this.#retryAt = now + actual.retryAfterMs;
   }

@@ -74,6 +74,7 @@ function sharesLog(a: Charge, b: Charge): boolean {
     b.rule.layout === "compact" &&
     a.key === b.key &&
     a.partition === b.partition &&
+    a.look === b.look &&
     a.rule.by?.join() === b.rule.by?.join() &&
     limiterOf(a.rule) === limiterOf(b.rule)
   );
@@ -107,6 +108,8 @@ function specOf(rules: readonly StoredRule[]): Spec {
       const { inflow, token, burst } = algorithms[rule.algorithm].prepare(rule) as Bucket;
       return spec("B", [inflow, token, burst], rule.path);
     }
+    case "concurrent":
+      return spec("H", [limit, window], rule.path);
   }
 }
 

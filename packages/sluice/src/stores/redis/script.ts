@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "047d610a2f46b1a1896e467e51f39f3d6240839b";
+export const sha = "c14b6c840aa3a6bede8a593d023dde3672883e97";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -275,6 +275,23 @@ else
 call('HSET', state.key, 'h', head .. entries .. last)
 end
 end
+local function settle_tail(state, rule, now, at, cost)
+local text, from, offset = state.text, state.from, at - state.base
+if state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
+for place = #text - 4, from, -5 do
+local its_offset, its_cost = unpack('<I3I2', text, place)
+if its_offset == offset then
+its_cost = its_cost + cost
+if its_cost <= 0 or its_cost > 65535 then return false end
+state.sum = state.sum + cost
+save(state, rule, sub(text, from, place - 1), pack('<I3I2', offset, its_cost) .. sub(text, place + 5))
+return true
+elseif its_offset < offset then
+return false
+end
+end
+return false
+end
 local function charge(state, rule, now, at, cost)
 if now - at >= rule.longest then return end
 local before, text = state.latest, state.text
@@ -287,6 +304,7 @@ if cost <= 0 then return end
 state.first, state.tail, state.sum = 1, 0, 0
 for w = 1, rule.windows do state[w * 3 - 2], state[w * 3 - 1], state[w * 3] = 0, 1, 0 end
 elseif cost <= 0 or at < before then
+if settle_tail(state, rule, now, at, cost) then return end
 rare = rare or slidingLogRare(open, advance)
 return rare.adjust(state, rule, now, at, cost, save)
 end
@@ -326,8 +344,9 @@ end
 return {
 load = load, check = check, charge = charge,
 prepare = function(rule)
-rule.windows, rule.longest = #rule / 2, 0
+rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
 for w = 1, rule.windows do
+if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
 if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w * 3 - 1 end
 end
 end,
@@ -651,6 +670,115 @@ end
 function algorithm.count() return 0, 0, 0 end
 return algorithm
 end
+local function concurrent()
+local call, max = redis.call, math.max
+local algorithm = {}
+function algorithm.prepare(rule) rule.windows = 1 end
+function algorithm.load(state, key, rule)
+state.key, state.first, state.extra, state.ends, state.latest = key, nil, 0, 0, 0
+local newest = call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2]
+if newest then
+state.ends = tonumber(newest)
+state.latest = state.ends - rule[2]
+end
+end
+local function read_first(state)
+if state.first or state.ends == 0 then return end
+state.first = tonumber(call('ZRANGE', state.key, 0, 0, 'WITHSCORES')[2])
+if state.first < 0 then state.extra = -state.first end
+end
+local function extra_of(state, lease)
+return state.extra > 0 and -(tonumber(call('ZSCORE', state.key, '#' .. lease) or 0)) or 0
+end
+local function taken(state, now)
+if state.ends <= now then return 0, 0 end
+read_first(state)
+if state.extra == 0 then
+local leases = state.first > now and call('ZCARD', state.key) or call('ZCOUNT', state.key, '(' .. now, '+inf')
+return leases, leases
+end
+local leases = call('ZCOUNT', state.key, '(' .. now, '+inf')
+local slots = leases + state.extra
+for _, lease in ipairs(call('ZRANGEBYSCORE', state.key, 0, now)) do slots = slots - extra_of(state, lease) end
+return slots, leases
+end
+local function time_that_frees(state, leases, over)
+if state.extra == 0 then
+return tonumber(call('ZREVRANGE', state.key, leases - over, leases - over, 'WITHSCORES')[2])
+end
+for rank = leases - 1, 0, -1 do
+local lease = call('ZREVRANGE', state.key, rank, rank, 'WITHSCORES')
+over = over - 1 - extra_of(state, lease[1])
+if over <= 0 then return tonumber(lease[2]) end
+end
+end
+function algorithm.check(state, rule, now, cost, reply, r)
+local slots, leases = taken(state, now)
+local remaining = max(0, rule[1] - slots)
+reply[r + 1], reply[r + 2] = remaining, 0
+if cost <= remaining then return true end
+reply[r + 2] = cost > rule[1] and -1 or time_that_frees(state, leases, slots + cost - rule[1]) - now
+end
+local function set_extra(state, lease, before, after)
+if before == after then return end
+state.extra = state.extra + after - before
+if after > 0 then call('ZADD', state.key, -after, '#' .. lease) else call('ZREM', state.key, '#' .. lease) end
+if state.extra > 0 then call('ZADD', state.key, -state.extra, '') else call('ZREM', state.key, '') end
+end
+local function drop_ended(state, now)
+read_first(state)
+if not state.first or (state.extra == 0 and state.first > now) then return end
+if state.extra > 0 then
+for _, lease in ipairs(call('ZRANGEBYSCORE', state.key, 0, now)) do
+set_extra(state, lease, extra_of(state, lease), 0)
+end
+end
+call('ZREMRANGEBYSCORE', state.key, 0, now)
+end
+local function keep(state, rule, ends)
+if ends <= state.ends then return end
+local lease = rule[2]
+if state.ends == 0 or state.ends - state.ends % lease ~= ends - ends % lease then
+call('PEXPIRE', state.key, lease * 2 + state.ahead + TTL_SLACK)
+end
+state.ends = ends
+end
+function algorithm.charge(state, rule, now, at, cost, id)
+local lease, ends = ':' .. id, at + rule[2]
+if cost == 1 and ends > now and call('ZADD', state.key, 'NX', ends, lease) == 1 then
+keep(state, rule, ends)
+drop_ended(state, now)
+return
+end
+read_first(state)
+ends = tonumber(call('ZSCORE', state.key, lease) or nil)
+if ends and ends <= now then
+drop_ended(state, now)
+ends = nil
+end
+local before = ends and 1 + extra_of(state, lease) or 0
+local after = max(0, before + cost)
+if before == 0 then ends = at + rule[2] elseif cost == 0 then ends = now + rule[2] end
+if after > 0 and ends > now then
+if before == 0 or cost == 0 then call('ZADD', state.key, ends, lease) end
+set_extra(state, lease, max(0, before - 1), after - 1)
+keep(state, rule, ends)
+elseif before > 0 then
+set_extra(state, lease, before - 1, 0)
+call('ZREM', state.key, lease)
+end
+drop_ended(state, now)
+end
+function algorithm.expires(state) return state.ends end
+function algorithm.held(state, rule, _, now)
+local slots, leases = taken(state, now)
+if slots == 0 then return 0, rule[1] end
+local oldest = time_that_frees(state, leases, 1)
+return slots, max(0, rule[1] - slots), oldest - rule[2], state.latest
+end
+function algorithm.count() return 0, 0, 0 end
+return algorithm
+end
 local function express(key, rule, now, cost, commit, reply, r)
 local call, unpack = redis.call, struct.unpack
 local text = call('HGET', key, 'h')
@@ -704,7 +832,8 @@ now = time[1] * 1000 + math.floor(time[2] / 1000)
 else
 now = tonumber(now)
 end
-local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket }
+local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket,
+H = concurrent }
 local made, rules, next_arg = {}, {}, 3
 for i = 1, tonumber(ARGV[2]) do
 local letter, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
@@ -751,7 +880,7 @@ end
 for c = 1, #charges do
 local charge = charges[c]
 local rule, state, x = charge.rule, charge.state, charge.x
-local charged = fits and commit and x > 0
+local charged = fits and commit and x > 0 and charge.y == 0
 local ahead = state.at - now
 if charged then
 rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id)
@@ -811,7 +940,7 @@ next_arg = next_arg + 4
 end
 local rule, x = charges[1].rule, charges[1].x
 local decides, commit = operation == 'a' or operation == 'p', operation == 'a'
-local by_express = decides and count == 1 and rule.express
+local by_express = decides and count == 1 and rule.express and charges[1].y == 0
 for _ = 1, calls do
 if by_express and express(KEYS[first_key + 1], rule, now, x, commit, reply, r) then
 r = r + 4

@@ -48,7 +48,9 @@ class RedisStore implements Store {
   }
 
   decide(charges: readonly Charge[], commit: boolean): Promise<readonly RuleDecision[]> {
-    return this.#call(commit ? "a" : "p", charges, perRule(charges, 4, readDecision));
+    return this.#call(commit ? "a" : "p", charges, perRule(charges, 4, readDecision), (c) =>
+      charges[c].look === true ? 1 : 0,
+    );
   }
 
   async settle(settlements: readonly Settlement[]): Promise<void> {

@@ -9,8 +9,9 @@ const DRIFT = 1 / 1000;
 
 /** How long at most this rule's permits may be spent after they were charged; 0 when never. */
 export function leaseMsOf(rule: StoredRule): number {
-  const isLeased =
-    rule.algorithm === "slidingLog" ? rule.layout !== "zset" : !rule.algorithm.endsWith("Bucket");
+  // Slots are given back one by one, and buckets fill all the time.
+  const isKept = rule.algorithm !== "concurrent" && !rule.algorithm.endsWith("Bucket");
+  const isLeased = isKept && rule.layout !== "zset";
   const ms = Math.floor(rule.window * LEASED_PART);
   return isLeased && ms >= SHORTEST_LEASE_MS ? ms : 0;
 }

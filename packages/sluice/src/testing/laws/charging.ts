@@ -38,6 +38,28 @@ export function lawsOfCharging({ describe, test }: Suite): void {
       });
     }
 
+    test("a charge that only looks must fit, and takes nothing", async (world) => {
+      for (const [name, rule] of sampleRules(10, 1000)) {
+        const most = capacity(rule);
+        const place = (path: string) => ({ rule: { ...rule, path }, key: "a", partition: "a" });
+        const [taken, looked] = [place(`${name} taken/rule`), place(`${name} looked/rule`)];
+        const ask = async () => {
+          const charges = [
+            { ...taken, cost: 1, id: crypto.randomUUID() },
+            { ...looked, cost: most, look: true },
+          ];
+          const decisions = await world.store.decide(charges, true);
+          return decisions.map(({ allowed }) => allowed);
+        };
+        assert.deepEqual(await ask(), [true, true], name);
+        assert.deepEqual(await ask(), [true, true], name);
+        assert.deepEqual((await world.store.status([{ ...looked, cost: 0 }]))[0].count, 0, name);
+        await world.store.decide([{ ...looked, cost: 1, id: "other" }], true);
+        assert.deepEqual(await ask(), [true, false], name);
+        assert.deepEqual((await world.store.status([{ ...taken, cost: 0 }]))[0].count, 2, name);
+      }
+    });
+
     test("a refused heavy cost leaves room for a light one", async (world) => {
       for (const [name, rule] of sampleRules(12, 1000)) {
         const limiter = world.limiter(rule);

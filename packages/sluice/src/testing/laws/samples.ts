@@ -1,4 +1,5 @@
 import {
+  concurrent,
   fixedWindow,
   leakyBucket,
   type Rule,
@@ -20,5 +21,6 @@ export function sampleRules(limit: number, window: number): readonly (readonly [
     ["fixedWindow", fixedWindow(common)],
     ["tokenBucket", tokenBucket(common)],
     ["leakyBucket", leakyBucket({ ...common, burst: Math.ceil(limit / 3) })],
+    ["concurrent", concurrent({ limit, lease: window })],
   ];
 }

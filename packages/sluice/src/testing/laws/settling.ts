@@ -17,6 +17,8 @@ export function lawsOfSettling({ describe, test }: Suite): void {
         assert.deepEqual(await limiter.status("a"), await limiter.status("untouched"));
       });
 
+      if (rule.algorithm === "concurrent") continue; // whose slots are given back whole: see leases.ts
+
       test(`${name}: what was not used is free at once`, async (world) => {
         const limiter = world.limiter(rule);
         const reservation = await limiter.reserve("a", most);

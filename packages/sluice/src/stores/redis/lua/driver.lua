@@ -4,7 +4,8 @@
 -- ARGV   now in milliseconds ('' = the server's own time), the number of rules, then per rule: its
 --        algorithm's letter, how many numbers follow, and these; then runs of alike calls until the end:
 --        operation, how many calls, how many charges in each, then per charge: rule, x, y, id
---          a  take x            p  look whether x fits      s  settle: x more, at time y
+--          a  take x (y = 1: only look whether it fits)
+--          p  look whether x fits                           s  settle: x more, at time y
 --          t  status            c  count from x to y        d  forget
 --          e  the newest entries from x to y, at most id of them
 -- reply  now, then flat what each operation answers, per charge and window (-1 stands for none):
@@ -21,7 +22,8 @@ else
   now = tonumber(now)
 end
 
-local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket }
+local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket,
+  H = concurrent }
 local made, rules, next_arg = {}, {}, 3
 for i = 1, tonumber(ARGV[2]) do
   local letter, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
@@ -76,7 +78,7 @@ local function decide(charges, commit)
   for c = 1, #charges do
     local charge = charges[c]
     local rule, state, x = charge.rule, charge.state, charge.x
-    local charged = fits and commit and x > 0
+    local charged = fits and commit and x > 0 and charge.y == 0
     local ahead = state.at - now
     if charged then
       rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id)
@@ -139,7 +141,7 @@ while next_arg <= #ARGV do
   end
   local rule, x = charges[1].rule, charges[1].x
   local decides, commit = operation == 'a' or operation == 'p', operation == 'a'
-  local by_express = decides and count == 1 and rule.express
+  local by_express = decides and count == 1 and rule.express and charges[1].y == 0
   for _ = 1, calls do
     if by_express and express(KEYS[first_key + 1], rule, now, x, commit, reply, r) then
       r = r + 4

@@ -127,6 +127,25 @@ local function slidingLog()
     end
   end
 
+  -- The usual settlement: an entry of the tail changes and stays. Answers false, having done nothing, for any other.
+  local function settle_tail(state, rule, now, at, cost)
+    local text, from, offset = state.text, state.from, at - state.base
+    if state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
+    for place = #text - 4, from, -5 do
+      local its_offset, its_cost = unpack('<I3I2', text, place)
+      if its_offset == offset then
+        its_cost = its_cost + cost
+        if its_cost <= 0 or its_cost > 65535 then return false end
+        state.sum = state.sum + cost
+        save(state, rule, sub(text, from, place - 1), pack('<I3I2', offset, its_cost) .. sub(text, place + 5))
+        return true
+      elseif its_offset < offset then
+        return false
+      end
+    end
+    return false
+  end
+
   local function charge(state, rule, now, at, cost)
     if now - at >= rule.longest then return end
     local before, text = state.latest, state.text
@@ -141,6 +160,7 @@ local function slidingLog()
       state.first, state.tail, state.sum = 1, 0, 0
       for w = 1, rule.windows do state[w * 3 - 2], state[w * 3 - 1], state[w * 3] = 0, 1, 0 end
     elseif cost <= 0 or at < before then
+      if settle_tail(state, rule, now, at, cost) then return end
       rare = rare or slidingLogRare(open, advance)
       return rare.adjust(state, rule, now, at, cost, save)
     end
@@ -183,8 +203,9 @@ local function slidingLog()
   return {
     load = load, check = check, charge = charge,
     prepare = function(rule)
-      rule.windows, rule.longest = #rule / 2, 0
+      rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
       for w = 1, rule.windows do
+        if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
         if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w * 3 - 1 end
       end
     end,

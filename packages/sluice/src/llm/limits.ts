@@ -1,0 +1,77 @@
+import type { AlgorithmName } from "../algorithms/index.js";
+import type { Duration } from "../duration.js";
+import { SluiceError, show } from "../errors.js";
+import { storedRules } from "../limiter.js";
+import { checkName } from "../rule.js";
+import type { StoredRule } from "../store.js";
+import { MICRO } from "./prices.js";
+
+export type Unit = "requests" | "tokens" | "input-tokens" | "output-tokens" | "usd" | "concurrent";
+
+/** One limit of a budget. */
+export interface Limit {
+  /** Names the limit in decisions and errors. */
+  readonly name: string;
+  readonly unit: Unit;
+  /** How many of the unit per window, or at a time; dollars may have six decimals. */
+  readonly limit: number;
+  /** For all units but `"concurrent"`. */
+  readonly window?: Duration;
+  /** For `"concurrent"`: how long a call that says nothing keeps its slot. */
+  readonly lease?: Duration;
+  /** Which parts of a subject it counts by; without it, everyone together. */
+  readonly by?: readonly string[];
+  /** `"slidingLog"` unless told: exact. `"slidingCells"` where thousands of calls share one window. */
+  readonly algorithm?: Exclude<AlgorithmName, "concurrent">;
+  /** Whether tokens that were read from the provider's cache count: no, unless told. */
+  readonly countCached?: boolean;
+}
+
+/** A limit that is ready to be charged. */
+export interface StoredLimit {
+  readonly unit: Unit;
+  readonly rule: StoredRule;
+  readonly countCached: boolean;
+  /** Whether what it refuses ends the run it belongs to. */
+  readonly endsRun: boolean;
+}
+
+const UNITS: readonly Unit[] = ["requests", "tokens", "input-tokens", "output-tokens", "usd", "concurrent"];
+
+/**
+ * Each limit counts under a place of its own, even where two are alike but for the unit: their costs
+ * differ, and adding a limit must not disturb what another has counted.
+ */
+export function storedLimits(budget: string, limits: readonly Limit[], endsRun = false): StoredLimit[] {
+  if (!Array.isArray(limits) || limits.length === 0)
+    refuse(`A budget needs at least one limit; got ${show(limits)}.`);
+  const names = new Set(limits.map(({ name }) => name));
+  if (names.size < limits.length) refuse("Two limits have one name; give each its own.");
+  return limits.map((limit) => ({
+    unit: limit.unit,
+    rule: ruleOf(budget, limit),
+    countCached: limit.countCached ?? false,
+    endsRun,
+  }));
+}
+
+function ruleOf(budget: string, { name, unit, limit, window, lease, by, algorithm }: Limit): StoredRule {
+  if (!UNITS.includes(unit)) refuse(`A limit's unit must be one of ${UNITS.join(", ")}; got ${show(unit)}.`);
+  checkName("A limit's name", name);
+  const period = unit === "concurrent" ? lease : window;
+  if (period === undefined) {
+    refuse(`Limit "${name}" counts ${unit}, so it needs a ${unit === "concurrent" ? "lease" : "window"}.`);
+  }
+  const common = { name, limit: unit === "usd" ? Math.round(limit * MICRO) : limit, ...(by && { by }) };
+  const [rule] = storedRules(
+    `${budget}~${name}`,
+    unit === "concurrent"
+      ? { ...common, algorithm: "concurrent", lease: period }
+      : { ...common, algorithm: algorithm ?? "slidingLog", window: period },
+  );
+  return rule;
+}
+
+function refuse(message: string): never {
+  throw new SluiceError("INVALID_RULE", message);
+}

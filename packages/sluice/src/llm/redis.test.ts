@@ -1,0 +1,147 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type RedisServer, startRedis } from "../../test/redisServer.js";
+import { commandStats, resetStats } from "../../test/redisStats.js";
+import { redisStore } from "../stores/redis/index.js";
+import { createBudget, type Limit } from "./index.js";
+
+let server: RedisServer;
+let redis: Redis;
+const children: ChildProcess[] = [];
+beforeAll(async () => {
+  server = await startRedis();
+  redis = new Redis(server.port);
+});
+afterAll(async () => {
+  for (const child of children) child.kill();
+  redis.disconnect();
+  await server.stop();
+});
+
+async function processes(count: number): Promise<ChildProcess[]> {
+  const caller = join(import.meta.dirname, "../../test/budgetCaller.mjs");
+  const started = Array.from({ length: count }, () => fork(caller, [String(server.port)]));
+  children.push(...started);
+  await Promise.all(started.map(answer));
+  return started;
+}
+
+function answer(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve) => child.once("message", resolve));
+}
+
+const LIMITS: readonly Limit[] = [
+  { name: "tpm", unit: "tokens", limit: 2_000_000, window: "1m", by: ["org", "model"] },
+  { name: "day", unit: "usd", limit: 500, window: "1d", by: ["user"] },
+  { name: "parallel", unit: "concurrent", limit: 1000, lease: "2m", by: ["user"] },
+];
+const PRICES = { m: { input: 1, output: 2 } };
+const SUBJECT = { user: "u", org: "o", model: "m", inputTokens: 100, outputTokens: 300 };
+
+describe("in several processes", () => {
+  it("50 parallel calls on a budget of 100 tokens never spend one over, whatever their answers' sizes", async () => {
+    const callers = await processes(4);
+    const [window, limit, most] = [400, 100, 30];
+    const limits: Limit[] = [
+      { name: "tokens", unit: "tokens", limit, window, by: ["user"] },
+      { name: "parallel", unit: "concurrent", limit: 5, lease: "10s", by: ["user"] },
+    ];
+    const answers = callers.map(answer) as Promise<{ at: number; tokens: number }[]>[];
+    callers.forEach((caller, n) => {
+      caller.send({
+        verb: "spend",
+        name: "four",
+        calls: n < 2 ? 13 : 12,
+        most,
+        limits,
+      });
+    });
+    const calls = (await Promise.all(answers)).flat();
+    expect(calls).toHaveLength(50);
+    for (const { at } of calls) {
+      const inside = calls.filter((other) => other.at <= at && at - other.at < window);
+      const spent = inside.reduce((sum, { tokens }) => sum + tokens, 0);
+      expect(spent).toBeLessThanOrEqual(limit);
+    }
+    const budget = createBudget({ name: "four", store: redisStore(redis), limits });
+    expect((await budget.status({ user: "u" }))[1].count, "slots left behind").toBe(0);
+  });
+
+  it("2: the slot of a process that was killed is free when its lease ends, and not before", async () => {
+    const [victim] = await processes(1);
+    const limits: Limit[] = [{ name: "parallel", unit: "concurrent", limit: 1, lease: 700, by: ["user"] }];
+    const name = randomUUID();
+    const held = answer(victim);
+    victim.send({ verb: "hold", name, limits });
+    await held;
+    const began = performance.now();
+    victim.kill("SIGKILL");
+    const budget = createBudget({ name, store: redisStore(redis), limits });
+    expect((await budget.tryReserve({ user: "u" })).allowed).toBe(false);
+    await budget.reserve({ user: "u" }, { timeoutMs: 5000 });
+    expect(performance.now() - began).toBeGreaterThan(500);
+  });
+
+  it("a 429 that one process met pauses the upstream for all", async () => {
+    const name = randomUUID();
+    const [one, other] = [redis, redis.duplicate()].map((client) =>
+      createBudget({ name, store: redisStore(client), limits: LIMITS, prices: PRICES }),
+    );
+    await one.pause("api/m", 20_000);
+    const { decision } = await other.tryReserve({ ...SUBJECT, upstream: "api/m" });
+    expect(decision).toMatchObject({ allowed: false, rule: "upstream" });
+    expect(decision.retryAfterMs).toBeGreaterThan(15_000);
+    expect((await other.tryReserve({ ...SUBJECT, upstream: "api/n" })).allowed).toBe(true);
+  });
+});
+
+describe("reserve and settle", () => {
+  it("are two round trips, however many limits there are", async () => {
+    const budget = createBudget({
+      name: randomUUID(),
+      store: redisStore(redis),
+      limits: LIMITS,
+      prices: PRICES,
+    });
+    await (await budget.reserve(SUBJECT)).settle({ inputTokens: 1, outputTokens: 1 });
+    await resetStats(redis);
+    await (await budget.reserve(SUBJECT)).settle({ inputTokens: 90, outputTokens: 30 });
+    expect((await commandStats(redis)).evalsha.calls).toBe(2);
+  });
+
+  it("of many calls at once share their round trips", async () => {
+    const budget = createBudget({
+      name: randomUUID(),
+      store: redisStore(redis),
+      limits: LIMITS,
+      prices: PRICES,
+    });
+    await resetStats(redis);
+    const calls = Array.from({ length: 100 }, async (_, n) => {
+      const reservation = await budget.tryReserve({ ...SUBJECT, user: `u${n}` });
+      await reservation.settle({ inputTokens: 90, outputTokens: n });
+    });
+    await Promise.all(calls);
+    expect((await commandStats(redis)).evalsha.calls).toBeLessThanOrEqual(8);
+    expect((await budget.status(SUBJECT))[0].count).toBe(100 * 90 + (99 * 100) / 2);
+  });
+
+  it("of limits that count the same user by different units keep their counts apart", async () => {
+    const limits: Limit[] = [
+      { name: "tokens", unit: "tokens", limit: 1000, window: "1m", by: ["user"] },
+      { name: "hour", unit: "tokens", limit: 9000, window: "1h", by: ["user"] },
+      { name: "usd", unit: "usd", limit: 1, window: "1m", by: ["user"] },
+      { name: "requests", unit: "requests", limit: 9, window: "1m", by: ["user"] },
+    ];
+    const budget = createBudget({ name: randomUUID(), store: redisStore(redis), limits, prices: PRICES });
+    const reservation = await budget.reserve(SUBJECT);
+    const counts = async () => (await budget.status(SUBJECT)).map(({ count }) => count);
+    expect(await counts()).toEqual([400, 400, 0.0007, 1]);
+    await reservation.settle({ inputTokens: 10, outputTokens: 20, cachedInputTokens: 5 });
+    expect(await counts()).toEqual([25, 25, 0.00005, 1]);
+    await vi.waitFor(async () => expect(await redis.keys("*tokens*")).not.toHaveLength(0));
+  });
+});
