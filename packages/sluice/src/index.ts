@@ -21,6 +21,7 @@ export {
   type Rule,
   type RuleInput,
   type RuleOptions,
+  rule,
   type SlidingCellsOptions,
   type SlidingLogOptions,
   slidingCells,

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Key } from "./key.js";
 import { createLimiter, type LimiterOptions } from "./limiter.js";
-import { fixedWindow, type RuleInput, slidingCells, slidingLog, tokenBucket } from "./rule.js";
+import { fixedWindow, type RuleInput, slidingCells, slidingLog, tokenBucket, rule } from "./rule.js";
 import { memoryStore } from "./stores/memory.js";
 import { remotely } from "./testing/remotely.js";
 
@@ -15,8 +15,13 @@ describe("createLimiter", () => {
   });
 
   it("takes rules as plain data, as YAML and JSON carry them", () => {
-    const limiter = createLimiter({ rules: { algorithm: "slidingLog", limit: 1, window: "1s" } });
-    expect(limiter.rules).toMatchObject([{ algorithm: "slidingLog", name: "1s", window: 1000 }]);
+    const limiter = createLimiter({ rules: rule({ algorithm: "tokenBucket", limit: 1, window: "1s" }) });
+    expect(limiter.rules).toMatchObject([{ algorithm: "tokenBucket", name: "1s", window: 1000 }]);
+  });
+
+  it("says what to do with plain data whose algorithm nothing has brought in", () => {
+    const creating = () => createLimiter({ rules: { algorithm: "leakyBucket", limit: 1, window: "1s" } });
+    expect(creating).toThrow("No leakyBucket was built in this process yet; pass rules that are plain data through");
   });
 
   it.each<[unknown, string, string]>([

@@ -1,3 +1,4 @@
+import { algorithmOf } from "./algorithms/index.js";
 import { combine, type Decision, type RuleDecision, type RuleStatus } from "./decision.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
@@ -249,6 +250,7 @@ export function storedRules(limiter: string, input: RuleInput | readonly RuleInp
     }
     names.add(name);
   }
+  for (const rule of rules) algorithmOf(rule);
   return rules.map((rule) => Object.freeze({ ...rule, path: pathOf(limiter, rule) }));
 }
 

@@ -1,4 +1,12 @@
-import type { AlgorithmName } from "./algorithms/index.js";
+import type { Algorithm } from "./algorithms/algorithm.js";
+import { concurrent as concurrentArithmetic } from "./algorithms/concurrent.js";
+import { fixedWindow as fixedWindowArithmetic } from "./algorithms/fixedWindow.js";
+import { type AlgorithmName, know } from "./algorithms/index.js";
+import { leakyBucket as leakyBucketArithmetic } from "./algorithms/leakyBucket.js";
+import { slidingCells as slidingCellsArithmetic } from "./algorithms/slidingCells.js";
+import { slidingCounter as slidingCounterArithmetic } from "./algorithms/slidingCounter.js";
+import { slidingLog as slidingLogArithmetic } from "./algorithms/slidingLog.js";
+import { tokenBucket as tokenBucketArithmetic } from "./algorithms/tokenBucket.js";
 import { type Duration, milliseconds, shortest } from "./duration.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
 
@@ -67,34 +75,54 @@ export interface Rule {
 
 /** Exact: at most `limit` in any window, not one fewer when asked. The default choice. */
 export const slidingLog = (options: SlidingLogOptions): Rule =>
-  checkRule({ ...options, algorithm: "slidingLog" });
+  build(slidingLogArithmetic, { ...options, algorithm: "slidingLog" });
 
 /**
  * Never over the limit, in memory that does not grow with it; refuses up to one cell early. With
  * `mode: "weighted"` approximate: at most the limit plus what the oldest cell holds.
  */
 export const slidingCells = (options: SlidingCellsOptions): Rule =>
-  checkRule({ ...options, algorithm: "slidingCells" });
+  build(slidingCellsArithmetic, { ...options, algorithm: "slidingCells" });
 
 /** Approximate, up to twice the limit for an adversary: two windows, the previous one weighted. */
 export const slidingCounter = (options: RuleOptions): Rule =>
-  checkRule({ ...options, algorithm: "slidingCounter" });
+  build(slidingCounterArithmetic, { ...options, algorithm: "slidingCounter" });
 
 /** At most twice the limit across a boundary: the baseline the others are compared with. */
 export const fixedWindow = (options: RuleOptions): Rule =>
-  checkRule({ ...options, algorithm: "fixedWindow" });
+  build(fixedWindowArithmetic, { ...options, algorithm: "fixedWindow" });
 
 /** At most `burst + limit` per window: refills continuously, `burst` (default `limit`) at once. */
 export const tokenBucket = (options: BucketOptions): Rule =>
-  checkRule({ ...options, algorithm: "tokenBucket" });
+  build(tokenBucketArithmetic, { ...options, algorithm: "tokenBucket" });
 
 /** Evenly spaced, `window / limit` apart, with up to `burst` (default 1) at once. */
 export const leakyBucket = (options: BucketOptions): Rule =>
-  checkRule({ ...options, algorithm: "leakyBucket" });
+  build(leakyBucketArithmetic, { ...options, algorithm: "leakyBucket" });
 
 /** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
 export const concurrent = (options: ConcurrentOptions): Rule =>
-  checkRule({ ...options, algorithm: "concurrent" });
+  build(concurrentArithmetic, { ...options, algorithm: "concurrent" });
+
+/** A rule out of plain data, such as YAML's or JSON's, whatever its algorithm. Safe on unchecked data. */
+export function rule(input: RuleInput): Rule {
+  const arithmetic: Readonly<Record<AlgorithmName, Algorithm<never, never>>> = {
+    slidingLog: slidingLogArithmetic,
+    slidingCells: slidingCellsArithmetic,
+    slidingCounter: slidingCounterArithmetic,
+    fixedWindow: fixedWindowArithmetic,
+    tokenBucket: tokenBucketArithmetic,
+    leakyBucket: leakyBucketArithmetic,
+    concurrent: concurrentArithmetic,
+  };
+  return build(arithmetic[input?.algorithm], input);
+}
+
+function build(arithmetic: Algorithm<never, never>, input: RuleInput): Rule {
+  const built = checkRule(input);
+  know(built.algorithm, arithmetic);
+  return built;
+}
 
 const COMMON = ["algorithm", "limit", "window", "name", "by"];
 const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {

@@ -1,11 +1,6 @@
+import { SluiceError } from "../errors.js";
+import type { Rule } from "../rule.js";
 import type { Algorithm } from "./algorithm.js";
-import { concurrent } from "./concurrent.js";
-import { fixedWindow } from "./fixedWindow.js";
-import { leakyBucket } from "./leakyBucket.js";
-import { slidingCells } from "./slidingCells.js";
-import { slidingCounter } from "./slidingCounter.js";
-import { slidingLog } from "./slidingLog.js";
-import { tokenBucket } from "./tokenBucket.js";
 
 /** What a rule's `algorithm` may be; each has a page in docs/algorithms. */
 export type AlgorithmName =
@@ -17,13 +12,19 @@ export type AlgorithmName =
   | "leakyBucket"
   | "concurrent";
 
-/** Every algorithm by the name its rules carry. */
-export const algorithms: Readonly<Record<AlgorithmName, Algorithm<unknown, unknown>>> = {
-  slidingLog,
-  slidingCells,
-  slidingCounter,
-  fixedWindow,
-  tokenBucket,
-  leakyBucket,
-  concurrent,
-};
+/** The algorithms that rules were built of here: each builder brings its own, so that a bundle has no others. */
+const known = new Map<AlgorithmName, Algorithm<unknown, unknown>>();
+
+export function know(name: AlgorithmName, algorithm: Algorithm<unknown, unknown>): void {
+  known.set(name, algorithm);
+}
+
+/** The arithmetic of a rule that was built here. */
+export function algorithmOf({ algorithm }: Rule): Algorithm<unknown, unknown> {
+  const found = known.get(algorithm);
+  if (found !== undefined) return found;
+  throw new SluiceError(
+    "INVALID_RULE",
+    `No ${algorithm} was built in this process yet; pass rules that are plain data through \`rule(...)\` first.`,
+  );
+}

@@ -2,7 +2,7 @@ import type { AlgorithmName } from "../algorithms/index.js";
 import type { Duration } from "../duration.js";
 import { SluiceError, show } from "../errors.js";
 import { storedRules } from "../limiter.js";
-import { checkName } from "../rule.js";
+import { checkName, rule } from "../rule.js";
 import type { StoredRule } from "../store.js";
 import { MICRO } from "./prices.js";
 
@@ -63,13 +63,15 @@ function ruleOf(budget: string, { name, unit, limit, window, lease, by, algorith
     refuse(`Limit "${name}" counts ${unit}, so it needs a ${unit === "concurrent" ? "lease" : "window"}.`);
   }
   const common = { name, limit: unit === "usd" ? Math.round(limit * MICRO) : limit, ...(by && { by }) };
-  const [rule] = storedRules(
+  const [stored] = storedRules(
     `${budget}~${name}`,
-    unit === "concurrent"
-      ? { ...common, algorithm: "concurrent", lease: period }
-      : { ...common, algorithm: algorithm ?? "slidingLog", window: period },
+    rule(
+      unit === "concurrent"
+        ? { ...common, algorithm: "concurrent", lease: period }
+        : { ...common, algorithm: algorithm ?? "slidingLog", window: period },
+    ),
   );
-  return rule;
+  return stored;
 }
 
 function refuse(message: string): never {

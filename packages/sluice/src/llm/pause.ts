@@ -1,4 +1,5 @@
 import { storedRules } from "../limiter.js";
+import { slidingLog } from "../rule.js";
 import type { Charge, Settlement, StoredRule } from "../store.js";
 
 /** A pause ends after this long at the latest; a provider that still refuses then says so again. */
@@ -10,12 +11,7 @@ const LONGEST_PAUSE = 3_600_000;
  */
 export function pauseRule(budget: string): StoredRule {
   const window = LONGEST_PAUSE;
-  return storedRules(`${budget}~upstream`, {
-    algorithm: "slidingLog",
-    name: "upstream",
-    limit: 1,
-    window,
-  })[0];
+  return storedRules(`${budget}~upstream`, slidingLog({ name: "upstream", limit: 1, window }))[0];
 }
 
 export function pauseSettlement(charge: Charge, now: number, ms: number): Settlement {

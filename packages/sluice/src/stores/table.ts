@@ -1,5 +1,5 @@
 import type { Algorithm, Held } from "../algorithms/algorithm.js";
-import { algorithms } from "../algorithms/index.js";
+import { algorithmOf } from "../algorithms/index.js";
 import type { Count, StoredRule } from "../store.js";
 
 /** A key's place in its table. */
@@ -94,7 +94,7 @@ export class Meter {
 
   constructor(rule: StoredRule, table: Table) {
     this.table = table;
-    this.algorithm = algorithms[rule.algorithm];
+    this.algorithm = algorithmOf(rule);
     this.params = this.algorithm.prepare(rule);
     if (table.pages.length === 0) table.pages.push(this.newPage());
   }

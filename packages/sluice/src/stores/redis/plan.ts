@@ -1,4 +1,4 @@
-import { algorithms } from "../../algorithms/index.js";
+import { algorithmOf } from "../../algorithms/index.js";
 import type { Cells } from "../../algorithms/slidingCells.js";
 import type { Bucket } from "../../algorithms/tokenBucket.js";
 import type { Charge, StoredRule } from "../../store.js";
@@ -98,14 +98,14 @@ function specOf(rules: readonly StoredRule[]): Spec {
       );
     case "slidingCells":
     case "slidingCounter": {
-      const { cell, ring, strict } = algorithms[rule.algorithm].prepare(rule) as Cells;
+      const { cell, ring, strict } = algorithmOf(rule).prepare(rule) as Cells;
       return spec("C", [limit, window, cell, ring, strict ? 1 : 0], rule.path);
     }
     case "fixedWindow":
       return spec("F", [limit, window], rule.path);
     case "tokenBucket":
     case "leakyBucket": {
-      const { inflow, token, burst } = algorithms[rule.algorithm].prepare(rule) as Bucket;
+      const { inflow, token, burst } = algorithmOf(rule).prepare(rule) as Bucket;
       return spec("B", [inflow, token, burst], rule.path);
     }
     case "concurrent":

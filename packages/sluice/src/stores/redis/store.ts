@@ -1,4 +1,4 @@
-import { algorithms } from "../../algorithms/index.js";
+import { algorithmOf } from "../../algorithms/index.js";
 import type { RuleDecision, RuleStatus } from "../../decision.js";
 import { SluiceError, show } from "../../errors.js";
 import type { Charge, Count, Entry, Settlement, Store, StoredRule } from "../../store.js";
@@ -160,7 +160,7 @@ function readCount(
   reply: readonly unknown[],
   start: number,
 ): Count | undefined {
-  const { prepare, resolutionMs: resolution } = algorithms[rule.algorithm];
+  const { prepare, resolutionMs: resolution } = algorithmOf(rule);
   const resolutionMs = resolution(prepare(rule));
   if (resolutionMs === 0) return undefined;
   const [count, first, last] = reply.slice(start, start + 3).map(Number);
