@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Key } from "./key.js";
 import { createLimiter, type LimiterOptions } from "./limiter.js";
-import { fixedWindow, type RuleInput, slidingCells, slidingLog, tokenBucket, rule } from "./rule.js";
+import { fixedWindow, type RuleInput, rule, slidingCells, slidingLog, tokenBucket } from "./rule.js";
 import { memoryStore } from "./stores/memory.js";
 import { remotely } from "./testing/remotely.js";
 
@@ -21,7 +21,9 @@ describe("createLimiter", () => {
 
   it("says what to do with plain data whose algorithm nothing has brought in", () => {
     const creating = () => createLimiter({ rules: { algorithm: "leakyBucket", limit: 1, window: "1s" } });
-    expect(creating).toThrow("No leakyBucket was built in this process yet; pass rules that are plain data through");
+    expect(creating).toThrow(
+      "No leakyBucket was built in this process yet; pass rules that are plain data through",
+    );
   });
 
   it.each<[unknown, string, string]>([

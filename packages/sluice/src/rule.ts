@@ -106,7 +106,7 @@ export const concurrent = (options: ConcurrentOptions): Rule =>
 
 /** A rule out of plain data, such as YAML's or JSON's, whatever its algorithm. Safe on unchecked data. */
 export function rule(input: RuleInput): Rule {
-  const arithmetic: Readonly<Record<AlgorithmName, Algorithm<never, never>>> = {
+  const arithmetic: Readonly<Record<AlgorithmName, Algorithm<unknown, unknown>>> = {
     slidingLog: slidingLogArithmetic,
     slidingCells: slidingCellsArithmetic,
     slidingCounter: slidingCounterArithmetic,
@@ -118,7 +118,7 @@ export function rule(input: RuleInput): Rule {
   return build(arithmetic[input?.algorithm], input);
 }
 
-function build(arithmetic: Algorithm<never, never>, input: RuleInput): Rule {
+function build(arithmetic: Algorithm<unknown, unknown>, input: RuleInput): Rule {
   const built = checkRule(input);
   know(built.algorithm, arithmetic);
   return built;
