@@ -4,6 +4,7 @@ import * as algorithms from "./algorithms.mjs";
 import * as growth from "./growth.mjs";
 import * as memory from "./memory.mjs";
 import * as redis from "./redis.mjs";
+import * as server from "./server.mjs";
 import * as size from "./size.mjs";
 
 /**
@@ -23,4 +24,4 @@ import * as size from "./size.mjs";
  */
 
 /** @type {Record<string, Suite>} */
-export const suites = { memory, algorithms, growth, redis, size };
+export const suites = { memory, algorithms, growth, redis, server, size };
