@@ -49,6 +49,7 @@ export async function boundarySection(candidates, connections) {
       only: ["slidingLog", "fixedWindow", "leakyBucket"],
       linearX: true,
       linearY: true,
+      steps: true,
       mark: { at: 10, text: "limit" },
     },
   };

@@ -175,7 +175,7 @@ function summary(outcomes) {
     plot: {
       kind: "bars",
       column: "most",
-      caption: "The most admitted in any true window, of the limit",
+      caption: "The most admitted in any true minute, of the limit",
       scale: "linear",
       mark: { at: 1, text: "limit" },
       neutral: true,

@@ -76,6 +76,21 @@ export function show(cell, unit, withSpread = false) {
   return `${middle} (${showNumber(cell.low, unit)} to ${showNumber(cell.high, unit)})`;
 }
 
+/** The next larger unit, and how many make one of it. @type {Partial<Record<Unit, [Unit, number]>>} */
+const LARGER = { ns: ["us", 1_000], us: ["ms", 1_000], ms: ["s", 1_000], bytes: ["kB", 1_000] };
+
+/**
+ * A number in the unit that it reads best in, for plots; a table keeps to one unit.
+ * @param {number} value
+ * @param {Unit} unit
+ * @returns {string}
+ */
+export function inUnit(value, unit) {
+  const [next, times] = LARGER[unit] ?? [unit, Infinity];
+  if (Math.abs(value) >= times) return inUnit(value / times, next);
+  return showNumber(value, unit);
+}
+
 /**
  * @param {number} value
  * @param {Unit} unit
@@ -88,9 +103,10 @@ function showNumber(value, unit) {
       return `${significant(value)}x`;
     case "share":
       return `${significant(value * 100)}%`;
+    case "us":
+      return `${significant(value)} µs`;
     case "ns":
     case "ms":
-    case "us":
     case "s":
     case "kB":
       return `${significant(value)} ${unit}`;

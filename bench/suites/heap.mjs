@@ -72,7 +72,7 @@ function keySection(keys, rows) {
       "by default it forgets all but 5,000 keys.",
     columns: [{ key: "bytes", title: "per key", unit: "bytes" }],
     rows,
-    plot: { kind: "bars", column: "bytes", caption: "Bytes per key (shorter is better)", scale: "linear" },
+    plot: { kind: "bars", column: "bytes", caption: "Heap per key (shorter is better)", scale: "linear" },
   };
 }
 

@@ -100,7 +100,7 @@ function section(id, text, laps) {
         allowed: lap.allowed,
       },
     })),
-    plot: { kind: "bars", column: "cpu", caption: "CPU per decision, ns (shorter is better)", scale: "log" },
+    plot: { kind: "bars", column: "cpu", caption: "CPU per decision (shorter is better)", scale: "log" },
   };
 }
 

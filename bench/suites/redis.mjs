@@ -138,7 +138,7 @@ function manySection(laps) {
     plot: {
       kind: "bars",
       column: "redis",
-      caption: "CPU of Redis per decision, us (shorter is better)",
+      caption: "CPU of Redis per decision (shorter is better)",
       scale: "linear",
     },
   };
