@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import * as contenders from "./contenders/memory.mjs";
 import { loadNoteScripts } from "./contenders/notes.mjs";
 import { bareEvalsha, makers } from "./contenders/redis.mjs";
-import { accuracyFiles, benchmarkFiles } from "./lib/pages.mjs";
+import { allFiles } from "./lib/pages.mjs";
 import { startRedis } from "./lib/redis-server.mjs";
 import { runSuite } from "./lib/run-suite.mjs";
 import { releaseClocks, virtualizeClocks } from "./lib/traffic.mjs";
@@ -86,7 +86,7 @@ test("each contender on Redis admits the limit and refuses the rest", async () =
 });
 
 describe("the pages say what was measured", () => {
-  for (const [name, contents] of [...benchmarkFiles(), ...accuracyFiles()]) {
+  for (const [name, contents] of allFiles()) {
     test(name, () => {
       expect(readFileSync(join(docs, name), "utf8"), "run: node bench/render.mjs").toBe(contents);
     });

@@ -2,7 +2,8 @@
 // The two pages and what they say around their tables.
 import { suites } from "../suites/index.mjs";
 import { filesOf } from "./page.mjs";
-import { kept, writeDocs } from "./results.mjs";
+import { readmeFiles } from "./readme.mjs";
+import { kept, readme, writeDocs } from "./results.mjs";
 
 const benchmarks = {
   name: "benchmarks",
@@ -25,12 +26,8 @@ go below: finding the key and reading the clock.`,
 };
 
 /** The page on speed and size, and its plots. */
-export function benchmarkFiles() {
+function benchmarkFiles() {
   return filesOf(benchmarks, kept(Object.keys(suites)));
-}
-
-export function writeBenchmarks() {
-  writeDocs(benchmarkFiles());
 }
 
 const accuracy = {
@@ -66,10 +63,16 @@ export const accuracyPage = {
 };
 
 /** The page on accuracy, and its plots. */
-export function accuracyFiles() {
+function accuracyFiles() {
   return filesOf(accuracy, kept(["accuracy"]));
 }
 
-export function writeAccuracy() {
-  writeDocs(accuracyFiles());
+/** Every file that is made of kept results: the pages, their plots, and README's table and plot. */
+export function allFiles() {
+  const measured = readmeFiles(kept(["accuracy", ...Object.keys(suites)]), readme());
+  return new Map([...benchmarkFiles(), ...accuracyFiles(), ...measured]);
+}
+
+export function writePages() {
+  writeDocs(allFiles());
 }
