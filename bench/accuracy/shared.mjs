@@ -45,11 +45,12 @@ function byTtl({ id, label, make }, prefix, algorithm) {
       const decide = await make(redis, rule);
       return async (key, cost) => {
         const name = `${play}:${key}`;
-        if (server.now() >= (server.ends.get(name) ?? 0)) {
-          await redis.del(`${prefix}${name}`);
-          server.ends.set(name, server.now() + rule.windowMs);
-        }
-        return decide(name, cost);
+        const over = server.now() >= (server.ends.get(name) ?? 0);
+        if (over) server.ends.set(name, server.now() + rule.windowMs);
+        // On one connection what is sent first arrives first, so the key is gone when the call comes.
+        const gone = over && redis.del(`${prefix}${name}`);
+        const [allowed] = await Promise.all([decide(name, cost), gone]);
+        return allowed;
       };
     },
   };

@@ -19,6 +19,7 @@
  * @property {Column[]} columns
  * @property {Row[]} rows
  * @property {import("./plot.mjs").Plot} [plot]
+ * @property {string} [compare] the column in which less is better; that of the bars unless told
  */
 
 /**
@@ -73,7 +74,9 @@ export function show(cell, unit, withSpread = false) {
   if (typeof cell === "number") return showNumber(cell, unit);
   const middle = showNumber(cell.median, unit);
   if (!withSpread) return middle;
-  return `${middle} (${showNumber(cell.low, unit)} to ${showNumber(cell.high, unit)})`;
+  const [low, high] = [showNumber(cell.low, unit), showNumber(cell.high, unit)];
+  const suffix = unit === "perSecond" ? "" : (/[^\d.,]*$/.exec(middle)?.[0] ?? "");
+  return `${middle} (${low.slice(0, low.length - suffix.length)} to ${high.slice(0, high.length - suffix.length)})`;
 }
 
 /** The next larger unit, and how many make one of it. @type {Partial<Record<Unit, [Unit, number]>>} */

@@ -81,12 +81,12 @@ function section(id, text, laps) {
   return {
     id: `memory-${id}`,
     title: `${KEYS.toLocaleString("en-US")} keys, demand ${text}`,
-    note: `Limit ${LIMIT} per minute and key. "Sluice is faster by" compares CPU with \`tryAcquireSync\`.`,
+    note: `Limit ${LIMIT} per minute and key. The ratio is to the CPU of \`tryAcquireSync\`: above 1x, Sluice needs less.`,
     columns: [
       { key: "perSecond", title: "decisions/s", unit: "perSecond" },
       { key: "wall", title: "wall", unit: "ns" },
       { key: "cpu", title: "CPU", unit: "ns" },
-      { key: "faster", title: "Sluice is faster by", unit: "ratio" },
+      { key: "faster", title: "of Sluice's CPU", unit: "ratio" },
       { key: "allowed", title: "admitted", unit: "share" },
     ],
     rows: laps.map((lap) => ({
