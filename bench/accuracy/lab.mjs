@@ -53,10 +53,11 @@ export async function runLab({ scale = 1, onProgress = () => {} } = {}) {
   /** @type {Outcome[]} */
   const outcomes = [];
   const all = scenarios(scale);
+  const parts = all.length + 2; // and the queues, and Cloudflare's figure
   for (const [n, scenario] of all.entries()) {
     const { admitted } = await play(ideal, onOneNode(scenario), connections);
     for (const candidate of candidates.filter((candidate) => takesPart(candidate, scenario))) {
-      onProgress(n / all.length, scenario.id);
+      onProgress(n / parts, scenario.id);
       const judgement = await play(candidate, scenario, connections);
       outcomes.push({ candidate, scenario, judgement, ideal: admitted });
     }
@@ -65,10 +66,11 @@ export async function runLab({ scale = 1, onProgress = () => {} } = {}) {
     candidates.filter(({ nodes }) => nodes !== "several"),
     connections,
   );
+  onProgress(all.length / parts, "queues");
   const queues = await queueSection(all);
   releaseClocks();
   await server.stop();
-  onProgress(1, "replicating Cloudflare's figure");
+  onProgress(1 - 1 / parts, "Cloudflare's figure");
   return {
     sections: [
       summary(outcomes),

@@ -67,34 +67,31 @@ function targetTable(reports) {
 
 /** @param {readonly Report[]} reports */
 function whereOthersLead(reports) {
-  const lines = reports.flatMap(({ title, sections }) =>
-    sections.flatMap((section) => {
-      const ahead = aheadOfSluice(section);
-      return ahead === "" ? [] : [`- ${title}. ${section.title}: ${ahead}.`];
-    }),
+  const rows = reports.flatMap(({ title, sections }) =>
+    sections.flatMap((section) => aheadOfSluice(title, section)),
   );
-  if (lines.length === 0) return "";
+  if (rows.length === 0) return "";
   return [
     "## Where a peer is better",
-    "Beside the best of Sluice's rows in the same table.",
-    lines.join("\n"),
+    "Each beside the best of Sluice's rows in the same table.",
+    ["| | | Sluice | less than that |", "| --- | --- | ---: | --- |", ...rows].join("\n"),
   ].join("\n\n");
 }
 
 /**
  * Which peers did better than Sluice's best row, where "less is better" makes sense.
+ * @param {string} title
  * @param {Section} section
  */
-function aheadOfSluice({ plot, compare, rows, columns }) {
-  const column = columns.find(
-    ({ key }) => key === (compare ?? (plot?.kind === "bars" && !plot.neutral && plot.column)),
-  );
-  if (column === undefined) return "";
+function aheadOfSluice(title, section) {
+  const { plot, rows, columns } = section;
+  const { compare = plot?.kind === "bars" && !plot.neutral ? plot.column : undefined } = section;
+  const column = columns.find(({ key }) => key === compare);
+  if (column === undefined) return [];
   const value = (/** @type {import("./report.mjs").Row} */ { cells }) => middleOf(cells[column.key]);
-  const own = rows.filter((row) => kindOf(row.label) === "own");
-  const best = Math.min(...own.map(value));
+  const best = Math.min(...rows.filter(({ label }) => kindOf(label) === "own").map(value));
   const ahead = rows.filter((row) => kindOf(row.label) === "peer" && value(row) < best);
-  if (own.length === 0 || ahead.length === 0) return "";
+  if (best === Infinity || ahead.length === 0) return [];
   const names = ahead.map((row) => `${row.label} ${show(value(row), column.unit)}`).join(", ");
-  return `${names}; Sluice ${show(best, column.unit)}`;
+  return [`| ${title}: ${section.title} | ${column.title} | ${show(best, column.unit)} | ${names} |`];
 }

@@ -26,7 +26,8 @@ request as the log does, and are what it replaces.
 
 **How to read it.** \`tryAcquireSync\` answers without a promise; peers that answer by one are awaited, as their
 documentation says, and \`await tryAcquire\` is there to compare like with like. The floor is what no limiter can go
-below: finding the key and reading the clock; on Redis a script that does nothing; for HTTP the bare framework.`,
+below: finding the key and reading the clock; on Redis a script that does nothing; for HTTP the bare framework. Rows
+named *notes* are scripts for Redis as tutorials give them: a sorted set, a hash of cells, two keys.`,
 };
 
 /** The page on speed and size, and its plots. */
@@ -45,7 +46,7 @@ seeds and time is virtual, so every run gives the same figures, on every machine
 adversaries who know where windows begin, retries, weighted costs, nodes whose clocks differ. Limit 100 per
 minute. Peers are the real packages, used as their documentation says, and scripts run on a real Redis; only the
 time they read is given to them. Those that decide on Redis as they do in memory are played there only with several
-nodes.
+nodes. Rows named *notes* are scripts for Redis as tutorials give them: a sorted set, a hash of cells, two keys.
 
 **Who judges.** An oracle that knows when each call truly came and holds each limiter to what it has admitted itself.
 

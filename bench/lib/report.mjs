@@ -60,7 +60,8 @@ export function verdict(target) {
   if (isMet(target)) return "met";
   if (target.bound === 0) return "falls short";
   const short = Math.abs(target.value / target.bound - 1);
-  return `falls short by ${(short * 100).toFixed(short < 0.1 ? 1 : 0)}%`;
+  const words = target.wanted === "at least" ? "falls short" : "over";
+  return `${words} by ${(short * 100).toFixed(short < 0.1 ? 1 : 0)}%`;
 }
 
 /**

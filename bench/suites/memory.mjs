@@ -116,7 +116,7 @@ function speedTargets(traffic, laps) {
   return [
     {
       id: `memory-${traffic}-flexible`,
-      claim: `Exact log, ${words}: times rate-limiter-flexible's memory limiter`,
+      claim: `Exact log, ${words}: speed, times rate-limiter-flexible's memory limiter`,
       wanted: "at least",
       bound: 8,
       value: against("rate-limiter-flexible"),
@@ -124,7 +124,7 @@ function speedTargets(traffic, laps) {
     },
     {
       id: `memory-${traffic}-express`,
-      claim: `Exact log, ${words}: times express-rate-limit's MemoryStore.increment`,
+      claim: `Exact log, ${words}: speed, times express-rate-limit's MemoryStore.increment`,
       wanted: "at least",
       bound: 1,
       value: against("express-rate-limit"),
