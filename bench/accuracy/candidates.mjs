@@ -78,6 +78,20 @@ const own = algorithms.map(({ name, algorithm, rules }) => ({
   },
 }));
 
+/** @type {(label: string, algorithm: string, blockMs: (windowMs: number) => number) => Candidate} */
+function throttler(label, algorithm, blockMs) {
+  return {
+    id: label,
+    label,
+    algorithm,
+    make({ limit, windowMs }) {
+      const storage = new ThrottlerStorageService();
+      return async (key) =>
+        !(await storage.increment(key, windowMs, limit, blockMs(windowMs), "default")).isBlocked;
+    },
+  };
+}
+
 /** @type {Candidate[]} */
 const inProcess = [
   {
@@ -131,15 +145,8 @@ const inProcess = [
       };
     },
   },
-  {
-    id: "nestjs-throttler",
-    label: "@nestjs/throttler",
-    algorithm: "log; blocked for one more window when over",
-    make({ limit, windowMs }) {
-      const storage = new ThrottlerStorageService();
-      return async (key) => !(await storage.increment(key, windowMs, limit, windowMs, "default")).isBlocked;
-    },
-  },
+  throttler("@nestjs/throttler", "log; blocked for one more window when over", (windowMs) => windowMs),
+  throttler("@nestjs/throttler, blockDuration 0", "exact log, an array of hits", () => 0),
   {
     id: "limiter",
     label: "limiter",
@@ -158,7 +165,7 @@ const inProcess = [
 
 /** What has no shared store of its own, or is used without one: on several nodes each counts alone. */
 const apart = [...own, ...inProcess]
-  .filter(({ id }) => ["slidingLog", "hono-rate-limiter", "nestjs-throttler", "limiter"].includes(id))
+  .filter(({ id }) => ["slidingLog", "hono-rate-limiter", "@nestjs/throttler", "limiter"].includes(id))
   .map((candidate) => ({
     ...candidate,
     id: `${candidate.id} apart`,

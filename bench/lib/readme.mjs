@@ -18,7 +18,7 @@ const END = "<!-- /measured -->";
 const shown = [
   { label: "Sluice `slidingLog`", lab: "slidingLog", memory: "sluice-sync", redis: "sluice-log" },
   { label: "sorted set (recipes for Redis)", lab: "notes-sorted-set", redis: "notes-sorted-set" },
-  { label: "@nestjs/throttler", lab: "nestjs-throttler", memory: "nestjs-throttler" },
+  { label: "@nestjs/throttler by default", lab: "@nestjs/throttler", memory: "nestjs-throttler" },
   { label: "limiter", lab: "limiter", memory: "limiter" },
   {
     label: "rate-limiter-flexible",
