@@ -58,12 +58,13 @@ nodes. Rows named *notes* are scripts for Redis as tutorials give them: a sorted
   place are one wrong refusal.
 - *Lock-out*: the longest time for which a key was refused, call after call, although there was room.
 
-**What the figures say.** Only a log of admitted calls is right at every call, Sluice's or another. A sorted set that goes by its clients' clocks is wrong again as soon as those differ, and what it costs is on the page of
-[benchmarks](benchmarks.md). Strict cells never go over and lose a little. Whatever counts by fixed windows lets up to
-twice the limit through, and so does a two-window counter for whoever knows how it guesses; that counter also
-refuses honest bursts. @nestjs/throttler never goes over, and by default blocks for a whole window. Buckets answer another
-question: over any window they admit up to their size and what flows in, by design. A leaky bucket spaces calls
-evenly and so refuses bursts; it is for \`acquire\`, where the rest waits.
+**What the figures say.** Only a log of admitted calls is right at every call, Sluice's or another. A sorted set that
+goes by its clients' clocks is wrong again as soon as those differ, and what it costs is on the page of
+[benchmarks](benchmarks.md). Strict cells never go over and lose a little. Whatever counts by fixed windows lets up
+to twice the limit through, and so does a two-window counter for whoever knows how it guesses; that counter also
+refuses honest bursts. @nestjs/throttler never goes over, and by default blocks for a whole window. Buckets answer
+another question: over any window they admit up to their size and what flows in, by design. A leaky bucket spaces
+calls evenly and so refuses bursts; it is for \`acquire\`, where the rest waits.
 
 **Where a peer is as good.** Far from the limit all of them agree, and a counter of two numbers per key is then the
 smallest. A window that begins with the first hit (express-rate-limit, hono-rate-limiter, @fastify/rate-limit) never

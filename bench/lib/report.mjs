@@ -158,7 +158,7 @@ export function toText({ title, columns, rows }) {
 export function toMarkdown({ columns, rows }) {
   const lines = [
     ["", ...columns.map((column) => column.title)],
-    ["---", ...columns.map(() => "---:")],
+    ["---", ...columns.map(({ unit }) => (unit === "text" ? "---" : "---:"))],
     ...rows.map((row) => [row.label, ...columns.map(({ key, unit }) => show(row.cells[key], unit, true))]),
   ];
   return lines.map((line) => `| ${line.join(" | ")} |`).join("\n");
