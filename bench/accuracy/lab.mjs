@@ -125,12 +125,22 @@ const columns = [
   { key: "lockOut", title: "worst lock-out", unit: "s" },
 ];
 
+/** @type {import("../lib/plot.mjs").Plot} */
+const mostPlot = {
+  kind: "bars",
+  column: "most",
+  caption: "The most admitted in any true minute, of the limit",
+  scale: "linear",
+  mark: { at: 1, text: "limit" },
+  neutral: true,
+};
+
 /**
  * @param {Scenario} scenario
  * @param {Outcome[]} outcomes
  * @returns {Section}
  */
-function scenarioSection({ id, title, note, arrivals }, outcomes) {
+function scenarioSection({ id, title, note, arrivals, clockErrorsMs }, outcomes) {
   return {
     id: `accuracy-${id}`,
     title,
@@ -141,6 +151,7 @@ function scenarioSection({ id, title, note, arrivals }, outcomes) {
       label: outcome.candidate.label,
       cells: figures(outcome),
     })),
+    ...(clockErrorsMs && { plot: mostPlot }),
   };
 }
 
@@ -174,14 +185,7 @@ function summary(outcomes) {
         },
       };
     }),
-    plot: {
-      kind: "bars",
-      column: "most",
-      caption: "The most admitted in any true minute, of the limit",
-      scale: "linear",
-      mark: { at: 1, text: "limit" },
-      neutral: true,
-    },
+    plot: mostPlot,
   };
 }
 

@@ -245,5 +245,13 @@ export async function queueSection(scenarios) {
       { key: "late", title: "worst wait beyond the ideal", unit: "s" },
     ],
     rows,
+    plot: {
+      kind: "bars",
+      column: "most",
+      caption: "The most begun in any true minute, of the limit",
+      scale: "linear",
+      mark: { at: 1, text: "limit" },
+      neutral: true,
+    },
   };
 }

@@ -54,12 +54,11 @@ export function bars(section, { column, caption, scale, mark }) {
   }
   if (mark !== undefined) {
     const x = round(axis.at(mark.at));
-    body.push(
-      `<path class="mark" d="M${x} ${top - 2}V${bottom}"/>`,
-      text("marktext small middle", x, top - 7, mark.text),
-    );
+    body.push(`<path class="mark" d="M${x} ${top - 2}V${bottom}"/>`);
+    body.push(text("marktext small middle", x, log ? bottom + 15 : top - 7, mark.text)); // ticks are above
   }
-  return svg(bottom + 12, caption, `${section.title}${log ? "; logarithmic scale" : ""}`, body);
+  const height = bottom + (log && mark ? 26 : 12);
+  return svg(height, caption, `${section.title}${log ? "; logarithmic scale" : ""}`, body);
 }
 
 /**
