@@ -1,9 +1,9 @@
 // @ts-check
 // `npm run accuracy`: plays all traffic to all limiters, shows the tables, keeps the JSON in bench/results/,
-// and writes docs/accuracy.md and its plots. `-- --quick` takes a shorter look and keeps nothing.
+// and writes docs/accuracy.md, its plots and README's table. `-- --quick` takes a shorter look and keeps nothing.
 import { runLab } from "./accuracy/lab.mjs";
 import { machineClass, versions } from "./lib/machine.mjs";
-import { accuracyPage, writeAccuracy } from "./lib/pages.mjs";
+import { accuracyPage, writePages } from "./lib/pages.mjs";
 import { progressBar } from "./lib/progress.mjs";
 import { toText } from "./lib/report.mjs";
 import { keep } from "./lib/results.mjs";
@@ -27,6 +27,6 @@ if (!quick) {
     sections,
     targets,
   });
-  writeAccuracy();
-  console.log("\nKept in bench/results/accuracy.json; written to docs/accuracy.md");
+  writePages();
+  console.log("\nKept in bench/results/accuracy.json; written to docs/accuracy.md and README.md");
 }

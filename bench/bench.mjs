@@ -1,9 +1,9 @@
 // @ts-check
 // `npm run bench [-- memory growth ...]`: runs all suites or those named, shows their tables, keeps their
-// JSON in bench/results/, and writes docs/benchmarks.md and its plots from all that is kept.
+// JSON in bench/results/, and writes docs/benchmarks.md, its plots and README's table from all that is kept.
 // `-- --quick` runs each for a moment and keeps nothing.
 
-import { writeBenchmarks } from "./lib/pages.mjs";
+import { writePages } from "./lib/pages.mjs";
 import { progressBar } from "./lib/progress.mjs";
 import { isMet, show, toText, verdict } from "./lib/report.mjs";
 import { keep } from "./lib/results.mjs";
@@ -41,6 +41,6 @@ for (const target of reports.flatMap((report) => report.targets)) {
 
 if (!quick) {
   for (const report of reports) keep(report);
-  writeBenchmarks();
-  console.log("\nKept in bench/results/; written to docs/benchmarks.md");
+  writePages();
+  console.log("\nKept in bench/results/; written to docs/benchmarks.md and README.md");
 }

@@ -6,9 +6,10 @@ import { afterEach, describe, expect, test } from "vitest";
 import * as contenders from "./contenders/memory.mjs";
 import { loadNoteScripts } from "./contenders/notes.mjs";
 import { bareEvalsha, makers } from "./contenders/redis.mjs";
-import { accuracyFiles, benchmarkFiles } from "./lib/pages.mjs";
+import { allFiles } from "./lib/pages.mjs";
 import { startRedis } from "./lib/redis-server.mjs";
 import { runSuite } from "./lib/run-suite.mjs";
+import { WIDTH, widthOf } from "./lib/svg.mjs";
 import { releaseClocks, virtualizeClocks } from "./lib/traffic.mjs";
 import { suites } from "./suites/index.mjs";
 
@@ -85,8 +86,27 @@ test("each contender on Redis admits the limit and refuses the rest", async () =
   await server.stop();
 });
 
+test("no plot cuts its words off", () => {
+  const words = [...allFiles()]
+    .filter(([name]) => name.endsWith(".svg"))
+    .flatMap(([name, svg]) =>
+      [...svg.matchAll(/<text class="([^"]*)" x="([\d.]+)" y="[\d.]+">([^<]*)</g)].map((found) => ({
+        name,
+        found,
+      })),
+    );
+  expect(words.length).toBeGreaterThan(100);
+  for (const { name, found } of words) {
+    const [, classes = "", x, word = ""] = found;
+    const width = widthOf(word.replaceAll("&quot;", "_"), classes.includes("small") ? 12 : 13);
+    const left = Number(x) - (classes.includes("end") ? width : classes.includes("middle") ? width / 2 : 0);
+    expect(left, `${name}: ${word}`).toBeGreaterThanOrEqual(0);
+    expect(left + width, `${name}: ${word}`).toBeLessThanOrEqual(WIDTH);
+  }
+});
+
 describe("the pages say what was measured", () => {
-  for (const [name, contents] of [...benchmarkFiles(), ...accuracyFiles()]) {
+  for (const [name, contents] of allFiles()) {
     test(name, () => {
       expect(readFileSync(join(docs, name), "utf8"), "run: node bench/render.mjs").toBe(contents);
     });

@@ -1,11 +1,8 @@
 // @ts-check
-// Every algorithm of ours and of the peers, on virtual time. Peers are the real ones: their clocks are told
-// the time, or the time is an argument of their script. Limiters whose windows are a Redis TTL
-// (rate-limit-redis, rate-limiter-flexible on Redis, @fastify/rate-limit on Redis) cannot be told the time;
-// they count as their memory stores do, which are here.
+// Every algorithm of ours and of the peers that answers at once, on virtual time. Peers are the real ones: their
+// clocks are told the time. Those on Redis are in shared.mjs, those that make callers wait in queues.mjs.
 import { createRequire } from "node:module";
 import { ThrottlerStorageService } from "@nestjs/throttler";
-import { Ratelimit } from "@upstash/ratelimit";
 import { MemoryStore as ExpressStore } from "express-rate-limit";
 import { MemoryStore as HonoStore } from "hono-rate-limiter";
 import { RateLimiter } from "limiter";
@@ -20,44 +17,80 @@ import {
   slidingLog,
   tokenBucket,
 } from "sluice";
-import { noteScripts } from "../contenders/notes.mjs";
-import { upstashClient } from "../contenders/upstash.mjs";
+import { algorithmsOnRedis, clientClocks, serverClocks } from "./shared.mjs";
 
 /**
  * @typedef {import("./play.mjs").Candidate} Candidate
- * @typedef {{ limit: number, windowMs: number }} Rule
+ * @typedef {import("./play.mjs").Rule} Rule
  */
 
 const FastifyStore = createRequire(import.meta.url)("@fastify/rate-limit/store/LocalStore");
 
-/** @param {string} label @param {string} algorithm @param {(rule: { limit: number, window: number }) => import("sluice").RuleInput} builder @returns {Candidate} */
-function sluice(label, algorithm, builder) {
+/** @type {{ name: string, algorithm: string, rules: (rule: Rule) => import("sluice").RuleInput }[]} */
+const algorithms = [
+  {
+    name: "slidingLog",
+    algorithm: "exact log",
+    rules: ({ limit, windowMs }) => slidingLog({ limit, window: windowMs }),
+  },
+  {
+    name: "slidingCells, strict",
+    algorithm: "60 cells in full",
+    rules: ({ limit, windowMs }) => slidingCells({ limit, window: windowMs }),
+  },
+  {
+    name: "slidingCells, weighted",
+    algorithm: "60 cells, oldest by its share",
+    rules: ({ limit, windowMs }) => slidingCells({ limit, window: windowMs, mode: "weighted" }),
+  },
+  {
+    name: "slidingCounter",
+    algorithm: "two windows, the former by its share",
+    rules: ({ limit, windowMs }) => slidingCounter({ limit, window: windowMs }),
+  },
+  {
+    name: "fixedWindow",
+    algorithm: "window of the clock",
+    rules: ({ limit, windowMs }) => fixedWindow({ limit, window: windowMs }),
+  },
+  {
+    name: "tokenBucket",
+    algorithm: "bucket of the limit's size",
+    rules: ({ limit, windowMs }) => tokenBucket({ limit, window: windowMs }),
+  },
+  {
+    name: "leakyBucket",
+    algorithm: "evenly spaced",
+    rules: ({ limit, windowMs }) => leakyBucket({ limit, window: windowMs }),
+  },
+];
+
+/** @type {Candidate[]} */
+const own = algorithms.map(({ name, algorithm, rules }) => ({
+  id: name,
+  label: `Sluice ${name}`,
+  algorithm,
+  nodes: "one",
+  weights: true,
+  make(rule) {
+    const limiter = createLimiter({ rules: rules(rule), store: memoryStore({ clock: () => Date.now() }) });
+    return (key, cost) => limiter.tryAcquireSync(key, cost).allowed;
+  },
+}));
+
+/** @type {(label: string, algorithm: string, blockMs: (windowMs: number) => number) => Candidate} */
+function throttler(label, algorithm, blockMs) {
   return {
     id: label,
-    label: `Sluice ${label}`,
+    label,
     algorithm,
-    clock: "server",
-    weights: true,
     make({ limit, windowMs }) {
-      const rules = builder({ limit, window: windowMs });
-      const limiter = createLimiter({ rules, store: memoryStore({ clock: () => Date.now() }) });
-      return (key, cost) => limiter.tryAcquireSync(key, cost).allowed;
+      const storage = new ThrottlerStorageService();
+      return async (key) =>
+        !(await storage.increment(key, windowMs, limit, blockMs(windowMs), "default")).isBlocked;
     },
   };
 }
-
-/** @type {Candidate[]} */
-const own = [
-  sluice("slidingLog", "exact log", slidingLog),
-  sluice("slidingCells, strict", "60 cells in full", slidingCells),
-  sluice("slidingCells, weighted", "60 cells, oldest by its share", (rule) =>
-    slidingCells({ ...rule, mode: "weighted" }),
-  ),
-  sluice("slidingCounter", "two windows, the former by its share", slidingCounter),
-  sluice("fixedWindow", "window of the clock", fixedWindow),
-  sluice("tokenBucket", "bucket of the limit's size", tokenBucket),
-  sluice("leakyBucket", "evenly spaced", leakyBucket),
-];
 
 /** @type {Candidate[]} */
 const inProcess = [
@@ -112,15 +145,8 @@ const inProcess = [
       };
     },
   },
-  {
-    id: "nestjs-throttler",
-    label: "@nestjs/throttler",
-    algorithm: "log; blocked for one more window when over",
-    make({ limit, windowMs }) {
-      const storage = new ThrottlerStorageService();
-      return async (key) => !(await storage.increment(key, windowMs, limit, windowMs, "default")).isBlocked;
-    },
-  },
+  throttler("@nestjs/throttler", "log; blocked for one more window when over", (windowMs) => windowMs),
+  throttler("@nestjs/throttler, blockDuration 0", "exact log, an array of hits", () => 0),
   {
     id: "limiter",
     label: "limiter",
@@ -137,53 +163,22 @@ const inProcess = [
   },
 ];
 
-/** @param {import("ioredis").Redis} redis @returns {Candidate[]} */
-function onRedis(redis) {
-  let made = 0;
-  /** @type {(label: string, algorithm: string, limiter: (rule: Rule) => import("@upstash/ratelimit").RatelimitConfig["limiter"]) => Candidate} */
-  const upstash = (label, algorithm, limiter) => ({
-    id: `upstash ${label}`,
-    label: `@upstash/ratelimit ${label}`,
-    algorithm,
-    clock: "client",
-    remembers: true, // its cache of refusals
-    weights: true,
-    make(rule) {
-      const ratelimit = new Ratelimit({
-        redis: upstashClient(redis),
-        limiter: limiter(rule),
-        prefix: `upstash:${made++}`,
-        timeout: 0,
-      });
-      return async (key, cost) => (await ratelimit.limit(key, { rate: cost })).success;
-    },
-  });
-  /** @type {(id: string, script: typeof noteScripts[string]) => Candidate} */
-  const note = (id, { label, algorithm, run }) => ({
-    id,
-    label,
-    algorithm,
-    clock: "client",
-    make({ limit, windowMs }) {
-      const prefix = `${id}:${made++}:`;
-      return (key) => run(redis, prefix + key, { limit, windowMs, now: Date.now() });
-    },
-  });
-  return [
-    upstash("slidingWindow", "two windows, the former by its share", ({ limit, windowMs }) =>
-      Ratelimit.slidingWindow(limit, `${windowMs} ms`),
-    ),
-    upstash("fixedWindow", "window of the clock; refused calls count", ({ limit, windowMs }) =>
-      Ratelimit.fixedWindow(limit, `${windowMs} ms`),
-    ),
-    upstash("tokenBucket", "refilled once per window", ({ limit, windowMs }) =>
-      Ratelimit.tokenBucket(limit, `${windowMs} ms`, limit),
-    ),
-    ...Object.entries(noteScripts).map(([id, script]) => note(id, script)),
-  ];
-}
+/** What has no shared store of its own, or is used without one: on several nodes each counts alone. */
+const apart = [...own, ...inProcess]
+  .filter(({ id }) => ["slidingLog", "hono-rate-limiter", "@nestjs/throttler", "limiter"].includes(id))
+  .map((candidate) => ({
+    ...candidate,
+    id: `${candidate.id} apart`,
+    label: `${candidate.label}, in each process`,
+    nodes: /** @type {const} */ ("several"),
+  }));
 
-/** @param {import("ioredis").Redis} redis @returns {Candidate[]} */
-export function candidates(redis) {
-  return [...own, ...inProcess, ...onRedis(redis)];
-}
+/** @type {Candidate[]} */
+export const candidates = [
+  ...own,
+  ...algorithmsOnRedis(algorithms),
+  ...inProcess.map((candidate) => ({ ...candidate, nodes: /** @type {const} */ ("one") })),
+  ...apart,
+  ...serverClocks,
+  ...clientClocks,
+];

@@ -7,11 +7,11 @@
  * @property {number} admitted units of cost
  * @property {number} mostInWindow the most units admitted in any true window
  * @property {number} wronglyAllowed calls let through although the window had no room for them
- * @property {number} wronglyRefused calls refused although it had
+ * @property {number} wronglyRefused calls refused although it had, even had those wrongly refused before been admitted: each free place counts once
  * @property {number} worstLockOutMs the longest time in which a key was refused, call after call, all wrongly
  */
 
-/** What one limiter admitted for one key within the last window. */
+/** What happened to one key within the last window. */
 class History {
   /** @type {{ at: number, cost: number }[]} */
   #entries = [];
@@ -61,7 +61,9 @@ export class Judge {
   #limit;
   #windowMs;
   /** @type {Map<string, History>} */
-  #histories = new Map();
+  #admitted = new Map();
+  /** @type {Map<string, History>} */
+  #wronglyRefused = new Map();
   /** Since when each key is locked out. @type {Map<string, number>} */
   #lockedSince = new Map();
 
@@ -78,7 +80,7 @@ export class Judge {
    * @param {number} cost
    */
   hasRoom(key, at, cost) {
-    return this.#history(key, at).inWindow + cost <= this.#limit;
+    return this.#history(this.#admitted, key, at).inWindow + cost <= this.#limit;
   }
 
   /**
@@ -92,13 +94,15 @@ export class Judge {
     const { judgement } = this;
     const room = this.hasRoom(key, at, cost);
     judgement.decisions++;
+    const admitted = this.#history(this.#admitted, key, at);
+    const owed = this.#history(this.#wronglyRefused, key, at);
     if (allowed) {
-      const history = this.#history(key, at);
-      history.add(at, cost);
+      admitted.add(at, cost);
       judgement.admitted += cost;
-      judgement.mostInWindow = Math.max(judgement.mostInWindow, history.inWindow);
+      judgement.mostInWindow = Math.max(judgement.mostInWindow, admitted.inWindow);
       if (!room) judgement.wronglyAllowed++;
-    } else if (room) {
+    } else if (admitted.inWindow + owed.inWindow + cost <= this.#limit) {
+      owed.add(at, cost);
       judgement.wronglyRefused++;
     }
     if (allowed || !room) {
@@ -111,12 +115,13 @@ export class Judge {
   }
 
   /**
+   * @param {Map<string, History>} histories
    * @param {string} key
    * @param {number} now
    */
-  #history(key, now) {
-    const history = this.#histories.get(key) ?? new History();
-    this.#histories.set(key, history);
+  #history(histories, key, now) {
+    const history = histories.get(key) ?? new History();
+    histories.set(key, history);
     history.forget(now, this.#windowMs);
     return history;
   }

@@ -4,10 +4,11 @@ import { loadNoteScripts } from "../contenders/notes.mjs";
 import { startRedis } from "../lib/redis-server.mjs";
 import { releaseClocks, virtualizeClocks } from "../lib/traffic.mjs";
 import { boundarySection } from "./boundary.mjs";
-import { candidates as allCandidates } from "./candidates.mjs";
+import { candidates } from "./candidates.mjs";
 import { cloudflareSection } from "./cloudflare.mjs";
 import { Judge } from "./judge.mjs";
 import { play } from "./play.mjs";
+import { queueSection } from "./queues.mjs";
 import { scenarios } from "./scenarios.mjs";
 
 /**
@@ -18,12 +19,14 @@ import { scenarios } from "./scenarios.mjs";
  * @typedef {{ candidate: Candidate, scenario: Scenario, judgement: Judgement, ideal: number }} Outcome
  */
 
+const NODES = 4;
+
 /** The rule itself, applied to what it has admitted: what an ideal limiter does. @type {Candidate} */
 const ideal = {
   id: "ideal",
   label: "ideal",
   algorithm: "the oracle",
-  clock: "server",
+  nodes: "one",
   weights: true,
   make(rule) {
     const judge = new Judge(rule);
@@ -44,28 +47,33 @@ const ideal = {
  */
 export async function runLab({ scale = 1, onProgress = () => {} } = {}) {
   const server = await startRedis();
-  const redis = server.connect();
-  await loadNoteScripts(redis);
+  const connections = Array.from({ length: NODES }, server.connect);
+  await loadNoteScripts(server.connect());
   virtualizeClocks();
-  const candidates = allCandidates(redis);
   /** @type {Outcome[]} */
   const outcomes = [];
   const all = scenarios(scale);
+  const parts = all.length + 2; // and the queues, and Cloudflare's figure
   for (const [n, scenario] of all.entries()) {
-    const { admitted } = await play(ideal, scenario);
-    const weighted = scenario.arrivals.some(({ cost }) => cost !== 1);
-    for (const candidate of candidates.filter(({ weights }) => weights || !weighted)) {
-      onProgress(n / all.length, scenario.id);
-      outcomes.push({ candidate, scenario, judgement: await play(candidate, scenario), ideal: admitted });
+    const { admitted } = await play(ideal, onOneNode(scenario), connections);
+    for (const candidate of candidates.filter((candidate) => takesPart(candidate, scenario))) {
+      onProgress(n / parts, scenario.id);
+      const judgement = await play(candidate, scenario, connections);
+      outcomes.push({ candidate, scenario, judgement, ideal: admitted });
     }
   }
-  const boundary = await boundarySection(candidates);
+  const boundary = await boundarySection(
+    candidates.filter(({ nodes }) => nodes !== "several"),
+    connections,
+  );
+  onProgress(all.length / parts, "queues");
+  const queues = await queueSection(all);
   releaseClocks();
   await server.stop();
-  onProgress(1, "replicating Cloudflare's figure");
+  onProgress(1 - 1 / parts, "Cloudflare's figure");
   return {
     sections: [
-      summary(candidates, outcomes),
+      summary(outcomes),
       boundary,
       ...all.map((scenario) =>
         scenarioSection(
@@ -73,10 +81,26 @@ export async function runLab({ scale = 1, onProgress = () => {} } = {}) {
           outcomes.filter((outcome) => outcome.scenario === scenario),
         ),
       ),
+      queues,
       cloudflareSection(scale),
     ],
     targets: targets(outcomes),
     outcomes,
+  };
+}
+
+/** @param {Candidate} candidate @param {Scenario} scenario */
+function takesPart({ nodes, weights }, { arrivals, clockErrorsMs = [0] }) {
+  const elsewhere = clockErrorsMs.length > 1 ? "one" : "several";
+  return nodes !== elsewhere && (weights || arrivals.every(({ cost }) => cost === 1));
+}
+
+/** @param {Scenario} scenario @returns {Scenario} */
+function onOneNode(scenario) {
+  return {
+    ...scenario,
+    clockErrorsMs: [0],
+    arrivals: scenario.arrivals.map((call) => ({ ...call, node: 0 })),
   };
 }
 
@@ -101,12 +125,22 @@ const columns = [
   { key: "lockOut", title: "worst lock-out", unit: "s" },
 ];
 
+/** @type {import("../lib/plot.mjs").Plot} */
+const mostPlot = {
+  kind: "bars",
+  column: "most",
+  caption: "The most admitted in any true minute, of the limit",
+  scale: "linear",
+  mark: { at: 1, text: "limit" },
+  neutral: true,
+};
+
 /**
  * @param {Scenario} scenario
  * @param {Outcome[]} outcomes
  * @returns {Section}
  */
-function scenarioSection({ id, title, note, arrivals }, outcomes) {
+function scenarioSection({ id, title, note, arrivals, clockErrorsMs }, outcomes) {
   return {
     id: `accuracy-${id}`,
     title,
@@ -117,22 +151,23 @@ function scenarioSection({ id, title, note, arrivals }, outcomes) {
       label: outcome.candidate.label,
       cells: figures(outcome),
     })),
+    ...(clockErrorsMs && { plot: mostPlot }),
   };
 }
 
 /**
  * The worst of each limiter over all scenarios with one clock.
- * @param {Candidate[]} candidates
  * @param {Outcome[]} outcomes
  * @returns {Section}
  */
-function summary(candidates, outcomes) {
+function summary(outcomes) {
+  const all = candidates.filter(({ nodes }) => nodes !== "several");
   return {
     id: "accuracy-summary",
     title: "The worst of each, over all scenarios of one node",
     note: "Each figure is the worst over the scenarios below, the one with several nodes apart. Wrong answers are shares of all calls in the scenario.",
     columns: [{ key: "algorithm", title: "how it counts", unit: "text" }, ...columns],
-    rows: candidates.map((candidate) => {
+    rows: all.map((candidate) => {
       const its = outcomes
         .filter((outcome) => outcome.candidate === candidate && outcome.scenario.id !== "nodes")
         .map(figures);
@@ -150,14 +185,7 @@ function summary(candidates, outcomes) {
         },
       };
     }),
-    plot: {
-      kind: "bars",
-      column: "most",
-      caption: "The most admitted in any true window, of the limit",
-      scale: "linear",
-      mark: { at: 1, text: "limit" },
-      neutral: true,
-    },
+    plot: mostPlot,
   };
 }
 
@@ -195,6 +223,22 @@ function targets(outcomes) {
       wanted: "at most",
       bound: 0,
       value: worst("slidingLog", "refused"),
+      unit: "share",
+    },
+    {
+      id: "accuracy-nodes-most",
+      claim: "slidingLog on Redis, nodes whose clocks differ: the most admitted in any true window",
+      wanted: "at most",
+      bound: 1,
+      value: worst("redis slidingLog", "most"),
+      unit: "share",
+    },
+    {
+      id: "accuracy-nodes-refused",
+      claim: "slidingLog on Redis, nodes whose clocks differ: calls wrongly refused",
+      wanted: "at most",
+      bound: 0,
+      value: worst("redis slidingLog", "refused"),
       unit: "share",
     },
     {

@@ -1,5 +1,5 @@
 // @ts-check
-import { setTime } from "../lib/traffic.mjs";
+import { START, setTime } from "../lib/traffic.mjs";
 import { Judge } from "./judge.mjs";
 
 /**
@@ -9,15 +9,24 @@ import { Judge } from "./judge.mjs";
  */
 
 /**
+ * Where a node's limiter stands.
+ * @typedef {object} Place
+ * @property {() => import("ioredis").Redis} redis the node's connection
+ * @property {{ now: () => number, ends: Map<string, number> }} server Redis' true time, and when its TTLs end by it
+ * @property {string} play a name of which no other play has a part
+ */
+
+/**
  * A limiter as the lab knows it.
+ * @typedef {{ limit: number, windowMs: number }} Rule
  * @typedef {object} Candidate
  * @property {string} id
  * @property {string} label
  * @property {string} algorithm what it does, in a few words
- * @property {"process" | "client" | "server"} [clock] whose time decides, and where counts live: each process its own, or a shared store read with the clients' clocks or with its own ("process" unless told)
+ * @property {"one" | "several"} [nodes] where it takes part: in all scenarios unless told
  * @property {boolean} [remembers] whether the client itself keeps answers, so that a call's answer must be there before the key's next call
  * @property {boolean} [weights] whether a call can have a cost
- * @property {(rule: { limit: number, windowMs: number }) => Decide} make
+ * @property {(rule: Rule, place: Place) => Decide | Promise<Decide>} make a limiter for one node
  */
 
 /** A client has its answer after so long, in virtual time. */
@@ -26,17 +35,30 @@ const REPLY_MS = 2;
 const MOST_OPEN = 500;
 const GIVE_UP_MS = 10_000;
 
+let plays = 0;
+
 /**
  * Plays a scenario to a limiter and judges it by true time.
  * @param {Candidate} candidate
  * @param {Scenario} scenario
+ * @param {readonly import("ioredis").Redis[]} connections one for each node
+ * @param {(call: Arrival, allowed: boolean) => void} [onDecision]
  */
-export async function play(candidate, scenario) {
+export async function play(candidate, scenario, connections, onDecision = () => {}) {
   const judge = new Judge(scenario);
   const errors = scenario.clockErrorsMs ?? [0];
-  const apart = (candidate.clock ?? "process") === "process";
-  const shared = apart ? undefined : candidate.make(scenario);
-  const nodes = errors.map(() => shared ?? candidate.make(scenario));
+  let trueTime = START;
+  const server = { now: () => trueTime, ends: new Map() };
+  const name = `play-${plays++}`;
+  const nodes = await Promise.all(
+    errors.map((_, node) =>
+      candidate.make(scenario, {
+        redis: () => /** @type {import("ioredis").Redis} */ (connections[node]),
+        server,
+        play: name,
+      }),
+    ),
+  );
   /** @type {{ call: Arrival, answer: boolean | Promise<boolean> }[]} */
   let open = [];
   /** Since when each key has a call under way. @type {Map<string, number>} */
@@ -48,6 +70,7 @@ export async function play(candidate, scenario) {
     for (const { call, answer } of open) {
       const allowed = await answer;
       judge.record(call.key, call.at, call.cost, allowed);
+      onDecision(call, allowed);
       if (!allowed) retries.add(call);
     }
     open = [];
@@ -82,10 +105,11 @@ export async function play(candidate, scenario) {
     const since = openSince.get(call.key) ?? call.at;
     if (call.at - since >= patienceMs || open.length >= MOST_OPEN) await settle();
     openSince.set(call.key, openSince.get(call.key) ?? call.at);
-    const skew = candidate.clock === "server" ? 0 : /** @type {number} */ (errors[call.node]);
-    setTime(call.at + skew);
+    trueTime = call.at;
+    setTime(call.at + /** @type {number} */ (errors[call.node]));
     const decide = /** @type {Decide} */ (nodes[call.node]);
     open.push({ call, answer: decide(call.key, call.cost) });
+    if (nodes.length > 1) await settle(); // connections may overtake each other
   }
 }
 

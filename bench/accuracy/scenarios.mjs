@@ -203,7 +203,7 @@ export function scenarios(scale = 1) {
       ...rule,
       id: "nodes",
       title: "Four nodes whose clocks differ",
-      note: "Twice the limit over all nodes; their clocks are 3 s behind, right, 1 s ahead and 5 s ahead. What keeps its counts in the process counts each node alone.",
+      note: "Twice the limit over all nodes; their clocks are 3 s behind, right, 1 s ahead and 5 s ahead. Each has a connection of its own to one real Redis, whose clock is right. Sluice and the limiters whose windows are a TTL go by Redis' clock; @upstash/ratelimit and the notes' scripts go by the time that each client sends; what counts in each process lets each node have the whole limit.",
       clockErrorsMs: [-3_000, 0, 1_000, 5_000],
       arrivals: perKey(3, (key, random) =>
         calls(key, poisson({ random, lengthMs, most: 2 * RATE })).map((call) => ({

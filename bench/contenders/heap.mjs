@@ -1,6 +1,7 @@
 // @ts-check
 // Limiters that have seen a number of keys, for weighing them.
 import { createRequire } from "node:module";
+import { ThrottlerStorageService } from "@nestjs/throttler";
 import { MemoryStore as ExpressStore } from "express-rate-limit";
 import { MemoryStore as HonoStore } from "hono-rate-limiter";
 import { RateLimiter } from "limiter";
@@ -88,6 +89,16 @@ export const holders = {
       const store = new FastifyStore(false, false, keys.length);
       for (const key of keys) store.incr(key, () => {}, WINDOW_MS, LIMIT);
       return store;
+    },
+  },
+  "nestjs-throttler": {
+    label: "@nestjs/throttler ThrottlerStorageService",
+    async hold(keys, requests) {
+      const storage = new ThrottlerStorageService();
+      for (let n = 0; n < requests; n++) {
+        for (const key of keys) await storage.increment(key, WINDOW_MS, LIMIT, WINDOW_MS, "default");
+      }
+      return storage;
     },
   },
   limiter: {

@@ -32,7 +32,7 @@ export const bareEvalsha = {
 };
 
 /** @param {string} id @param {string} label @param {(rule: Rule) => import("sluice").RuleInput | import("sluice").RuleInput[]} rules @returns {Maker} */
-function sluice(id, label, rules) {
+export function sluice(id, label, rules) {
   return {
     id,
     label,
@@ -59,7 +59,7 @@ const sluiceCells = sluice("sluice-cells", "Sluice slidingCells, strict", ({ lim
 );
 
 /** @type {Maker} */
-const flexible = {
+export const flexible = {
   id: "rate-limiter-flexible",
   label: "rate-limiter-flexible RateLimiterRedis",
   make(redis, { limit, windowMs }) {
@@ -90,7 +90,7 @@ const upstash = {
 };
 
 /** @type {Maker} */
-const rateLimitRedis = {
+export const rateLimitRedis = {
   id: "rate-limit-redis",
   label: "rate-limit-redis (for express-rate-limit)",
   make(redis, { limit, windowMs }) {
@@ -106,7 +106,7 @@ const rateLimitRedis = {
 };
 
 /** @type {Maker} */
-const fastify = {
+export const fastify = {
   id: "fastify-rate-limit",
   label: "@fastify/rate-limit RedisStore",
   make(redis, { limit, windowMs }) {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { arch, cpus, type } from "node:os";
+import { redisVersion } from "./redis-server.mjs";
 
 /** The class of machine: enough to judge the figures by, nothing that names it. */
 export function machineClass() {
@@ -12,7 +13,7 @@ export function machineClass() {
 export function versions() {
   const { devDependencies } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   /** @type {Record<string, string>} */
-  const found = { node: process.version };
+  const found = { node: process.version, redis: redisVersion() };
   for (const name of Object.keys(devDependencies)) found[name] = versionOf(name);
   return found;
 }

@@ -2,6 +2,7 @@
 // Pages of docs/, written from the kept reports alone: the same reports always give the same files.
 import { plotOf } from "./plot.mjs";
 import { isMet, show, toMarkdown, verdict } from "./report.mjs";
+import { kindOf, middleOf } from "./svg.mjs";
 
 /**
  * @typedef {import("./report.mjs").Report} Report
@@ -18,7 +19,7 @@ import { isMet, show, toMarkdown, verdict } from "./report.mjs";
  */
 export function filesOf({ name, opening, closing = "" }, reports) {
   const files = new Map();
-  const parts = [opening, provenance(reports), targetTable(reports)];
+  const parts = [opening, provenance(reports), targetTable(reports), whereOthersLead(reports)];
   for (const report of reports) {
     parts.push(`## ${report.title}`, report.about);
     for (const section of report.sections) {
@@ -30,8 +31,6 @@ export function filesOf({ name, opening, closing = "" }, reports) {
         parts.push(`![${section.plot?.caption}](${file})`);
       }
       parts.push(toMarkdown(section));
-      const ahead = whereOthersLead(section);
-      if (ahead !== "") parts.push(ahead);
     }
   }
   parts.push(closing);
@@ -66,24 +65,33 @@ function targetTable(reports) {
   ].join("\n\n");
 }
 
+/** @param {readonly Report[]} reports */
+function whereOthersLead(reports) {
+  const rows = reports.flatMap(({ title, sections }) =>
+    sections.flatMap((section) => aheadOfSluice(title, section)),
+  );
+  if (rows.length === 0) return "";
+  return [
+    "## Where a peer is better",
+    "Each beside the best of Sluice's rows in the same table.",
+    ["| | | Sluice | less than that |", "| --- | --- | ---: | --- |", ...rows].join("\n"),
+  ].join("\n\n");
+}
+
 /**
- * Says which peers did better than Sluice's best row, where "shorter is better" makes sense.
+ * Which peers did better than Sluice's best row, where "less is better" makes sense.
+ * @param {string} title
  * @param {Section} section
  */
-function whereOthersLead({ plot, rows, columns }) {
-  if (plot?.kind !== "bars" || plot.neutral) return "";
-  const { column } = plot;
-  const unit = columns.find(({ key }) => key === column)?.unit ?? "count";
-  const value = (/** @type {import("./report.mjs").Row} */ { cells }) => {
-    const cell = cells[column];
-    return typeof cell === "object" && cell !== null ? cell.median : Number(cell);
-  };
-  const own = rows.filter((row) => row.label.startsWith("Sluice"));
-  const best = Math.min(...own.map(value));
-  const ahead = rows.filter(
-    (row) => !own.includes(row) && !row.label.startsWith("floor") && value(row) < best,
-  );
-  if (own.length === 0 || ahead.length === 0) return "";
-  const names = ahead.map((row) => `${row.label} (${show(value(row), unit)})`).join(", ");
-  return `Ahead of Sluice here: ${names}.`;
+function aheadOfSluice(title, section) {
+  const { plot, rows, columns } = section;
+  const { compare = plot?.kind === "bars" && !plot.neutral ? plot.column : undefined } = section;
+  const column = columns.find(({ key }) => key === compare);
+  if (column === undefined) return [];
+  const value = (/** @type {import("./report.mjs").Row} */ { cells }) => middleOf(cells[column.key]);
+  const best = Math.min(...rows.filter(({ label }) => kindOf(label) === "own").map(value));
+  const ahead = rows.filter((row) => kindOf(row.label) === "peer" && value(row) < best);
+  if (best === Infinity || ahead.length === 0) return [];
+  const names = ahead.map((row) => `${row.label} ${show(value(row), column.unit)}`).join(", ");
+  return [`| ${title}: ${section.title} | ${column.title} | ${show(best, column.unit)} | ${names} |`];
 }

@@ -1,5 +1,5 @@
 // @ts-check
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -10,6 +10,14 @@ import { Redis } from "ioredis";
 const PATH = [fileURLToPath(new URL("../../node_modules/.bin", import.meta.url)), process.env.PATH].join(
   delimiter,
 );
+
+export function redisVersion() {
+  const answer = execFileSync("redis-server", ["--version"], {
+    env: { ...process.env, PATH },
+    encoding: "utf8",
+  });
+  return /v=(\S+)/.exec(answer)?.[1] ?? "unknown";
+}
 
 /**
  * A Redis of one's own that keeps nothing on disk, reached by a socket in a folder that goes with it.

@@ -19,6 +19,7 @@
  * @property {Column[]} columns
  * @property {Row[]} rows
  * @property {import("./plot.mjs").Plot} [plot]
+ * @property {string} [compare] the column in which less is better; that of the bars unless told
  */
 
 /**
@@ -59,7 +60,8 @@ export function verdict(target) {
   if (isMet(target)) return "met";
   if (target.bound === 0) return "falls short";
   const short = Math.abs(target.value / target.bound - 1);
-  return `falls short by ${(short * 100).toFixed(short < 0.1 ? 1 : 0)}%`;
+  const words = target.wanted === "at least" ? "falls short" : "over";
+  return `${words} by ${(short * 100).toFixed(short < 0.1 ? 1 : 0)}%`;
 }
 
 /**
@@ -73,7 +75,24 @@ export function show(cell, unit, withSpread = false) {
   if (typeof cell === "number") return showNumber(cell, unit);
   const middle = showNumber(cell.median, unit);
   if (!withSpread) return middle;
-  return `${middle} (${showNumber(cell.low, unit)} to ${showNumber(cell.high, unit)})`;
+  const [low, high] = [showNumber(cell.low, unit), showNumber(cell.high, unit)];
+  const suffix = unit === "perSecond" ? "" : (/[^\d.,]*$/.exec(middle)?.[0] ?? "");
+  return `${middle} (${low.slice(0, low.length - suffix.length)} to ${high.slice(0, high.length - suffix.length)})`;
+}
+
+/** The next larger unit, and how many make one of it. @type {Partial<Record<Unit, [Unit, number]>>} */
+const LARGER = { ns: ["us", 1_000], us: ["ms", 1_000], ms: ["s", 1_000], bytes: ["kB", 1_000] };
+
+/**
+ * A number in the unit that it reads best in, for plots; a table keeps to one unit.
+ * @param {number} value
+ * @param {Unit} unit
+ * @returns {string}
+ */
+export function inUnit(value, unit) {
+  const [next, times] = LARGER[unit] ?? [unit, Infinity];
+  if (Math.abs(value) >= times) return inUnit(value / times, next);
+  return showNumber(value, unit);
 }
 
 /**
@@ -88,9 +107,10 @@ function showNumber(value, unit) {
       return `${significant(value)}x`;
     case "share":
       return `${significant(value * 100)}%`;
+    case "us":
+      return `${significant(value)} µs`;
     case "ns":
     case "ms":
-    case "us":
     case "s":
     case "kB":
       return `${significant(value)} ${unit}`;
@@ -138,7 +158,7 @@ export function toText({ title, columns, rows }) {
 export function toMarkdown({ columns, rows }) {
   const lines = [
     ["", ...columns.map((column) => column.title)],
-    ["---", ...columns.map(() => "---:")],
+    ["---", ...columns.map(({ unit }) => (unit === "text" ? "---" : "---:"))],
     ...rows.map((row) => [row.label, ...columns.map(({ key, unit }) => show(row.cells[key], unit, true))]),
   ];
   return lines.map((line) => `| ${line.join(" | ")} |`).join("\n");

@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const results = join(root, "bench", "results");
 
 /**
- * Keeps a report as JSON, one line per row, so that a change of one figure is a change of one line.
+ * Keeps a report as JSON, a line for each figure.
  * @param {import("./report.mjs").Report} report
  */
 export function keep(report) {
@@ -33,6 +33,10 @@ export function kept(names) {
     .map((name) => join(results, `${name}.json`))
     .filter((path) => existsSync(path))
     .map((path) => JSON.parse(readFileSync(path, "utf8")));
+}
+
+export function readme() {
+  return readFileSync(join(root, "README.md"), "utf8");
 }
 
 /** @param {Map<string, string>} files names inside docs/ and their contents */

@@ -191,7 +191,7 @@ function section(id, title, note, values, rows) {
       unit: "ns",
     })),
     rows,
-    plot: { kind: "lines", caption: `CPU per decision, ns, by ${title.toLowerCase()}` },
+    plot: { kind: "lines", caption: `CPU per decision by ${title.toLowerCase()}` },
   };
 }
 

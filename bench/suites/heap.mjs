@@ -9,6 +9,8 @@ const COUNTER_KEYS = 1_000_000;
 const LOG_KEYS = 1_000;
 /** Entries per key: each power of two is a full ring, one more the emptiest after growing. */
 const LOG_SIZES = [10, 100, 1_000, 1_025, 1_500, 10_000];
+/** For the one peer that keeps each request too, and looks at all of them each time. */
+const PEER_SIZE = 1_000;
 
 /**
  * Bytes that a process holds more, after collection, once a limiter has seen its keys: each limiter in a
@@ -18,7 +20,7 @@ const LOG_SIZES = [10, 100, 1_000, 1_025, 1_500, 10_000];
  */
 export async function measureHeap(scale, onProgress) {
   const counters = Object.keys(holders).filter((id) => id !== "log");
-  const steps = counters.length + LOG_SIZES.length;
+  const steps = counters.length + LOG_SIZES.length + 1;
   let done = 0;
   const keys = Math.ceil(COUNTER_KEYS * scale);
   const perKey = [];
@@ -31,12 +33,16 @@ export async function measureHeap(scale, onProgress) {
   const logKeys = Math.ceil(LOG_KEYS * scale);
   for (const size of LOG_SIZES) {
     const bytes = (await bytesHeld("log", logKeys, size)) / logKeys;
-    const label = `${size.toLocaleString("en-US")} requests per key`;
+    const label = `Sluice slidingLog, ${size.toLocaleString("en-US")} requests per key`;
     perRequest.push({ id: `log-${size}`, label, cells: { perKey: bytes, perRequest: bytes / size } });
     onProgress(++done / steps);
   }
+  const bytes = (await bytesHeld("nestjs-throttler", logKeys, PEER_SIZE)) / logKeys;
+  const label = `@nestjs/throttler, ${PEER_SIZE.toLocaleString("en-US")} requests per key`;
+  const peer = { id: "nestjs-throttler", label, cells: { perKey: bytes, perRequest: bytes / PEER_SIZE } };
+  onProgress(1);
   return {
-    sections: [keySection(keys, perKey), logSection(logKeys, perRequest)],
+    sections: [keySection(keys, perKey), logSection(logKeys, [...perRequest, peer])],
     targets: targets(perKey, perRequest),
   };
 }
@@ -72,7 +78,7 @@ function keySection(keys, rows) {
       "by default it forgets all but 5,000 keys.",
     columns: [{ key: "bytes", title: "per key", unit: "bytes" }],
     rows,
-    plot: { kind: "bars", column: "bytes", caption: "Bytes per key (shorter is better)", scale: "linear" },
+    plot: { kind: "bars", column: "bytes", caption: "Heap per key (shorter is better)", scale: "linear" },
   };
 }
 
@@ -84,7 +90,7 @@ function keySection(keys, rows) {
 function logSection(keys, rows) {
   return {
     id: "memory-per-request",
-    title: `Bytes per admitted request in the exact log, ${keys.toLocaleString("en-US")} keys`,
+    title: `Bytes per admitted request, ${keys.toLocaleString("en-US")} keys`,
     note:
       "Everything a key costs, divided by the requests it holds; 1,025 is one more than a power of two, where " +
       "the ring has just doubled and its slack is largest.",

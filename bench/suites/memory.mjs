@@ -81,12 +81,12 @@ function section(id, text, laps) {
   return {
     id: `memory-${id}`,
     title: `${KEYS.toLocaleString("en-US")} keys, demand ${text}`,
-    note: `Limit ${LIMIT} per minute and key. "Sluice is faster by" compares CPU with \`tryAcquireSync\`.`,
+    note: `Limit ${LIMIT} per minute and key. The ratio is to the CPU of \`tryAcquireSync\`: above 1x, Sluice needs less.`,
     columns: [
       { key: "perSecond", title: "decisions/s", unit: "perSecond" },
       { key: "wall", title: "wall", unit: "ns" },
       { key: "cpu", title: "CPU", unit: "ns" },
-      { key: "faster", title: "Sluice is faster by", unit: "ratio" },
+      { key: "faster", title: "of Sluice's CPU", unit: "ratio" },
       { key: "allowed", title: "admitted", unit: "share" },
     ],
     rows: laps.map((lap) => ({
@@ -100,7 +100,7 @@ function section(id, text, laps) {
         allowed: lap.allowed,
       },
     })),
-    plot: { kind: "bars", column: "cpu", caption: "CPU per decision, ns (shorter is better)", scale: "log" },
+    plot: { kind: "bars", column: "cpu", caption: "CPU per decision (shorter is better)", scale: "log" },
   };
 }
 
@@ -116,7 +116,7 @@ function speedTargets(traffic, laps) {
   return [
     {
       id: `memory-${traffic}-flexible`,
-      claim: `Exact log, ${words}: times rate-limiter-flexible's memory limiter`,
+      claim: `Exact log, ${words}: speed, times rate-limiter-flexible's memory limiter`,
       wanted: "at least",
       bound: 8,
       value: against("rate-limiter-flexible"),
@@ -124,7 +124,7 @@ function speedTargets(traffic, laps) {
     },
     {
       id: `memory-${traffic}-express`,
-      claim: `Exact log, ${words}: times express-rate-limit's MemoryStore.increment`,
+      claim: `Exact log, ${words}: speed, times express-rate-limit's MemoryStore.increment`,
       wanted: "at least",
       bound: 1,
       value: against("express-rate-limit"),

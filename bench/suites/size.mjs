@@ -63,7 +63,7 @@ export async function run({ onProgress }) {
         plot: {
           kind: "bars",
           column: "gzip",
-          caption: "kB, minified and gzipped",
+          caption: "Minified and gzipped (shorter is better)",
           scale: "linear",
         },
       },
