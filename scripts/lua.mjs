@@ -14,6 +14,7 @@ const parts = [
   "fixedWindow",
   "tokenBucket",
   "concurrent",
+  "leased",
   "express",
   "driver",
 ];

@@ -1,8 +1,8 @@
-import type { Algorithm } from "./algorithms/algorithm.js";
 import { concurrent as concurrentArithmetic } from "./algorithms/concurrent.js";
 import { fixedWindow as fixedWindowArithmetic } from "./algorithms/fixedWindow.js";
-import { type AlgorithmName, know } from "./algorithms/index.js";
+import { type AlgorithmName, type Kind, kindOf, know } from "./algorithms/index.js";
 import { leakyBucket as leakyBucketArithmetic } from "./algorithms/leakyBucket.js";
+import { leased } from "./algorithms/leased.js";
 import { slidingCells as slidingCellsArithmetic } from "./algorithms/slidingCells.js";
 import { slidingCounter as slidingCounterArithmetic } from "./algorithms/slidingCounter.js";
 import { slidingLog as slidingLogArithmetic } from "./algorithms/slidingLog.js";
@@ -49,7 +49,10 @@ export interface ConcurrentOptions extends Omit<RuleOptions, "window"> {
 
 /** A rule as YAML, JSON or a builder gives it: plain data, not yet checked. */
 export type RuleInput =
-  | (WindowRuleInput & { readonly lease?: undefined })
+  | (WindowRuleInput & {
+      /** For how long what is reserved is held, unless it is settled or renewed; longer than the window says nothing. */
+      readonly lease?: Duration;
+    })
   | ({ readonly algorithm: "concurrent" } & ConcurrentOptions & Without<WindowRuleInput, ConcurrentOptions>);
 
 /** The options that one has and the other has not, left out. */
@@ -66,6 +69,7 @@ export interface Rule {
   readonly name: string;
   readonly limit: number;
   readonly window: number;
+  readonly lease?: number;
   readonly by?: readonly string[];
   readonly layout?: "compact" | "zset";
   readonly cells?: number;
@@ -75,65 +79,111 @@ export interface Rule {
 
 /** Exact: at most `limit` in any window, not one fewer when asked. The default choice. */
 export const slidingLog = (options: SlidingLogOptions): Rule =>
-  build(slidingLogArithmetic, { ...options, algorithm: "slidingLog" });
+  build(LOG, { ...options, algorithm: "slidingLog" });
 
 /**
  * Never over the limit, in memory that does not grow with it; refuses up to one cell early. With
  * `mode: "weighted"` approximate: at most the limit plus what the oldest cell holds.
  */
 export const slidingCells = (options: SlidingCellsOptions): Rule =>
-  build(slidingCellsArithmetic, { ...options, algorithm: "slidingCells" });
+  build(CELLS, { ...options, algorithm: "slidingCells" });
 
 /** Approximate, up to twice the limit for an adversary: two windows, the previous one weighted. */
 export const slidingCounter = (options: RuleOptions): Rule =>
-  build(slidingCounterArithmetic, { ...options, algorithm: "slidingCounter" });
+  build(COUNTER, { ...options, algorithm: "slidingCounter" });
 
 /** At most twice the limit across a boundary: the baseline the others are compared with. */
 export const fixedWindow = (options: RuleOptions): Rule =>
-  build(fixedWindowArithmetic, { ...options, algorithm: "fixedWindow" });
+  build(FIXED, { ...options, algorithm: "fixedWindow" });
 
 /** At most `burst + limit` per window: refills continuously, `burst` (default `limit`) at once. */
 export const tokenBucket = (options: BucketOptions): Rule =>
-  build(tokenBucketArithmetic, { ...options, algorithm: "tokenBucket" });
+  build(TOKENS, { ...options, algorithm: "tokenBucket" });
 
 /** Evenly spaced, `window / limit` apart, with up to `burst` (default 1) at once. */
 export const leakyBucket = (options: BucketOptions): Rule =>
-  build(leakyBucketArithmetic, { ...options, algorithm: "leakyBucket" });
+  build(LEAKS, { ...options, algorithm: "leakyBucket" });
 
 /** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
 export const concurrent = (options: ConcurrentOptions): Rule =>
-  build(concurrentArithmetic, { ...options, algorithm: "concurrent" });
+  build(SLOTS, { ...options, algorithm: "concurrent" });
 
 /** A rule out of plain data, such as YAML's or JSON's, whatever its algorithm. Safe on unchecked data. */
 export function rule(input: RuleInput): Rule {
-  const arithmetic: Readonly<Record<AlgorithmName, Algorithm<unknown, unknown>>> = {
-    slidingLog: slidingLogArithmetic,
-    slidingCells: slidingCellsArithmetic,
-    slidingCounter: slidingCounterArithmetic,
-    fixedWindow: fixedWindowArithmetic,
-    tokenBucket: tokenBucketArithmetic,
-    leakyBucket: leakyBucketArithmetic,
-    concurrent: concurrentArithmetic,
+  const kinds: Readonly<Record<AlgorithmName, Kind>> = {
+    slidingLog: LOG,
+    slidingCells: CELLS,
+    slidingCounter: COUNTER,
+    fixedWindow: FIXED,
+    tokenBucket: TOKENS,
+    leakyBucket: LEAKS,
+    concurrent: SLOTS,
   };
-  return build(arithmetic[input?.algorithm], input);
-}
-
-function build(arithmetic: Algorithm<unknown, unknown>, input: RuleInput): Rule {
-  const built = checkRule(input);
-  know(built.algorithm, arithmetic);
+  checkObject(input);
+  const { algorithm } = input;
+  if (!Object.hasOwn(kinds, algorithm)) {
+    refuse(`A rule's algorithm must be one of ${Object.keys(kinds).join(", ")}; got ${show(algorithm)}.`);
+  }
+  const kind = kinds[algorithm];
+  const built = build(kind, input);
+  if (built.lease !== undefined) {
+    if (built.layout === "zset") {
+      refuse('A slidingLog with a lease must have the layout "compact"; got "zset".');
+    }
+    know(`leased ${algorithm}`, { ...kind, arithmetic: leased(kind.arithmetic) });
+  }
   return built;
 }
 
-const COMMON = ["algorithm", "limit", "window", "name", "by"];
-const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
-  slidingLog: ["layout"],
-  slidingCells: ["cells", "mode"],
-  slidingCounter: [],
-  fixedWindow: [],
-  tokenBucket: ["burst"],
-  leakyBucket: ["burst"],
-  concurrent: ["lease"],
+function build(kind: Kind, input: RuleInput): Rule {
+  know(input.algorithm, kind);
+  return checkRule(input);
+}
+
+const COMMON = ["algorithm", "limit", "window", "lease", "name", "by"];
+
+/** Each builder brings its own kind, so that a bundle has no others. */
+const LOG: Kind = {
+  arithmetic: slidingLogArithmetic,
+  options: ["layout"],
+  finish: (rule, { layout = "compact" }) => ({
+    ...rule,
+    layout: oneOf("layout", layout, ["compact", "zset"]),
+  }),
 };
+const CELLS: Kind = {
+  arithmetic: slidingCellsArithmetic,
+  options: ["cells", "mode"],
+  finish: (rule, { cells = 60, mode = "strict" }) => ({
+    ...rule,
+    cells: Math.min(rule.window, wholeNumber("INVALID_RULE", "slidingCells' cells", cells, 1, LARGEST_CELLS)),
+    mode: oneOf("mode", mode, ["strict", "weighted"]),
+  }),
+};
+const COUNTER: Kind = { arithmetic: slidingCounterArithmetic };
+const FIXED: Kind = { arithmetic: fixedWindowArithmetic };
+const TOKENS: Kind = {
+  arithmetic: tokenBucketArithmetic,
+  options: ["burst"],
+  finish: (rule, { burst = rule.limit }) => withBurst(rule, burst),
+};
+const LEAKS: Kind = {
+  arithmetic: leakyBucketArithmetic,
+  options: ["burst"],
+  finish: (rule, { burst = 1 }) => withBurst(rule, burst),
+};
+const SLOTS: Kind = { arithmetic: concurrentArithmetic };
+
+function withBurst(rule: Rule, burst: number): Rule {
+  const { algorithm, window } = rule;
+  wholeNumber("INVALID_RULE", `${algorithm}'s burst`, burst, 1);
+  if (burst * window > Number.MAX_SAFE_INTEGER) {
+    refuse(
+      `${algorithm} of burst ${burst} over ${shortest(window)} is too large to count exactly; use slidingCells.`,
+    );
+  }
+  return { ...rule, burst };
+}
 
 /** The longest text of a name; names stand in headers, metrics and Redis keys. */
 const NAME = /^[\w .:@+-]{1,64}$/;
@@ -141,57 +191,32 @@ const LARGEST_CELLS = 1000;
 
 /** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
 export function checkRule(input: RuleInput): Rule {
-  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
-  const { algorithm, by, layout, mode } = input;
-  if (!Object.hasOwn(OPTIONS, algorithm)) {
-    refuse(`A rule's algorithm must be one of ${Object.keys(OPTIONS).join(", ")}; got ${show(algorithm)}.`);
-  }
-  const known = [...COMMON, ...OPTIONS[algorithm]];
+  checkObject(input);
+  const { algorithm, by } = input;
+  const { options = [], finish } = kindOf(algorithm);
+  const known = [...COMMON, ...options];
   for (const [option, value] of Object.entries(input)) {
     if (value !== undefined && !known.includes(option)) {
       refuse(`${algorithm} has no option ${show(option)}; it has ${known.slice(1).join(", ")}.`);
     }
   }
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
-  const hasLease = input.lease !== undefined || (algorithm === "concurrent" && input.window === undefined);
-  const period = hasLease ? "lease" : "window";
-  const window = milliseconds(`${algorithm}'s ${period}`, input[period]);
+  const hasSlots = algorithm === "concurrent";
+  const window = hasSlots
+    ? milliseconds("concurrent's lease", input.lease ?? input.window)
+    : milliseconds(`${algorithm}'s window`, input.window);
+  const lease = hasSlots ? window : milliseconds(`${algorithm}'s lease`, input.lease ?? window);
   if (by !== undefined) checkParts(by);
   const name = checkName(
     "A rule's name",
     input.name ?? [shortest(window), ...(by ?? [])].join(" ").slice(0, 64),
   );
-  const common = { algorithm, name, limit, window, ...(by && { by }) };
-  switch (algorithm) {
-    case "slidingLog":
-      return { ...common, layout: oneOf("layout", layout ?? "compact", ["compact", "zset"]) };
-    case "slidingCells":
-      return {
-        ...common,
-        cells: Math.min(
-          window,
-          wholeNumber("INVALID_RULE", "slidingCells' cells", input.cells ?? 60, 1, LARGEST_CELLS),
-        ),
-        mode: oneOf("mode", mode ?? "strict", ["strict", "weighted"]),
-      };
-    case "tokenBucket":
-    case "leakyBucket": {
-      const burst = wholeNumber(
-        "INVALID_RULE",
-        `${algorithm}'s burst`,
-        input.burst ?? (algorithm === "tokenBucket" ? limit : 1),
-        1,
-      );
-      if (burst * window > Number.MAX_SAFE_INTEGER) {
-        refuse(
-          `${algorithm} of burst ${burst} over ${shortest(window)} is too large to count exactly; use slidingCells.`,
-        );
-      }
-      return { ...common, burst };
-    }
-    default:
-      return common;
-  }
+  const common = { algorithm, name, limit, window, ...(lease < window && { lease }), ...(by && { by }) };
+  return finish ? finish(common, input) : common;
+}
+
+function checkObject(input: unknown): void {
+  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
 }
 
 /** The most a single call can ever cost under this rule. */
@@ -199,8 +224,13 @@ export function capacity(rule: Rule): number {
   return rule.burst ?? rule.limit;
 }
 
-/** Whether the rule's units are held and given back whole; what others count, they count for good. */
+/** Whether what is reserved under the rule is held on a lease; what others count, they count for good. */
 export function isLease(rule: Rule): boolean {
+  return rule.lease !== undefined || isSlots(rule);
+}
+
+/** Whether the rule's units are given back whole, whatever is settled. */
+export function isSlots(rule: Rule): boolean {
   return rule.algorithm === "concurrent";
 }
 

@@ -24,7 +24,7 @@ function moodyStore() {
   const store: Store = {
     sync: false,
     decide: (charges, commit) => answer(() => memory.decide(charges, commit) as never),
-    settle: (settlements) => answer(() => memory.settle(settlements) as undefined),
+    settle: (settlements) => answer(() => memory.settle(settlements) as boolean),
     status: (charges) => answer(() => memory.status(charges) as never),
     count: (charges, from, to) => answer(() => memory.count(charges, from, to) as never),
     reset: (charges) => answer(() => memory.reset(charges) as undefined),
@@ -292,7 +292,7 @@ describe("resilient", () => {
     world.mood = "failing";
     await reservation.settle(1);
     expect(onLost).toHaveBeenCalledExactlyOnceWith({
-      settlements: [expect.objectContaining({ key: "a", cost: -3 })],
+      settlements: [expect.objectContaining({ key: "a", cost: 4, actual: 1 })],
       error: expect.objectContaining({ code: "STORE_FAILED" }),
     });
   });

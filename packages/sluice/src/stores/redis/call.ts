@@ -5,6 +5,7 @@ import { planOf, type Spec } from "./plan.js";
 export interface Unit {
   readonly spec: Spec;
   readonly key: string;
+  readonly heldKey: string | undefined;
   readonly x: number;
   readonly y: number;
   readonly id: string;
@@ -20,23 +21,30 @@ export interface Call {
   readonly units: readonly Unit[];
 }
 
-const REPLIES_PER_WINDOW: Readonly<Record<Operation, number>> = { a: 4, p: 4, s: 0, t: 5, c: 3, d: 0, e: 1 };
+const REPLIES_PER_WINDOW: Readonly<Record<Operation, number>> = { a: 4, p: 4, s: 1, t: 5, c: 3, d: 0, e: 1 };
 
 /** How many values the script answers to a call. */
 export function repliesTo({ operation, units }: Call): number {
   let replies = 0;
-  for (const unit of units) replies += unit.spec.windows * REPLIES_PER_WINDOW[operation];
+  for (const { spec } of units)
+    replies += (operation === "s" ? 1 : spec.windows) * REPLIES_PER_WINDOW[operation];
   return replies;
 }
 
-/** The charges of one call as the script takes them, with `y` for each. */
-export function unitsOf(prefix: string, charges: readonly Charge[], y: (c: number) => number): Unit[] {
+/** The charges of one call as the script takes them, with `x` and `y` for each. */
+export function unitsOf(
+  prefix: string,
+  charges: readonly Charge[],
+  x: (c: number) => number,
+  y: (c: number) => number,
+): Unit[] {
   return planOf(charges).map(({ spec, members }) => {
     const charge = charges[members[0]];
     return {
       spec,
       key: redisKey(prefix, charge, spec.suffix),
-      x: charge.cost,
+      heldKey: spec.heldSuffix && redisKey(prefix, charge, spec.heldSuffix),
+      x: x(members[0]),
       y: y(members[0]),
       id: charge.id ?? "",
       members,
@@ -62,33 +70,59 @@ function escapeKey(text: string): string {
   );
 }
 
-/** Keys and arguments of the script for these calls; runs of alike calls are described once. */
+/** Calls on the same rules, one after another; what they ask is told once where it is the same for all. */
+interface Run {
+  readonly calls: Call[];
+  isSame: boolean;
+}
+
+/** Keys and arguments of the script for these calls. */
 export function encode(now: string, calls: readonly Call[]): { keys: string[]; args: string[] } {
   const keys: string[] = [];
-  const runs: string[] = [];
+  const args: string[] = [];
   const specs = new Map<Spec, number>();
-  let counted = -1;
-  for (let n = 0; n < calls.length; n++) {
-    const call = calls[n];
-    for (const unit of call.units) keys.push(unit.key);
-    if (n > 0 && alike(call, calls[n - 1])) {
-      runs[counted] = String(Number(runs[counted]) + 1);
-      continue;
+  const runs: Run[] = [];
+  for (const call of calls) {
+    for (const { key, heldKey } of call.units) {
+      keys.push(key);
+      if (heldKey !== undefined) keys.push(heldKey);
     }
-    counted = runs.push(call.operation, "1", String(call.units.length)) - 2;
-    for (const { spec, x, y, id } of call.units) {
+    if (!joins(runs.at(-1), call)) runs.push({ calls: [call], isSame: true });
+  }
+  for (const { calls, isSame } of runs) {
+    const [{ operation, units }] = calls;
+    args.push(operation, String(calls.length), String(units.length), isSame ? "1" : String(calls.length));
+    for (const { spec } of units) {
       if (!specs.has(spec)) specs.set(spec, specs.size + 1);
-      runs.push(String(specs.get(spec)), String(x), String(y), id);
+      args.push(String(specs.get(spec)));
+    }
+    for (const call of isSame ? calls.slice(0, 1) : calls) {
+      for (const { x, y, id } of call.units) args.push(String(x), String(y), id);
     }
   }
   const rules = [...specs.keys()].flatMap((spec) => spec.args);
-  return { keys, args: [now, String(specs.size), ...rules, ...runs] };
+  return { keys, args: [now, String(specs.size), ...rules, ...args] };
 }
 
-function alike(a: Call, b: Call): boolean {
-  if (a.operation !== b.operation || a.units.length !== b.units.length) return false;
+/** Adds the call to the run, where it belongs there: what is the same for several stays a run of its own. */
+function joins(run: Run | undefined, call: Call): boolean {
+  if (run === undefined) return false;
+  const [first] = run.calls;
+  if (first.operation !== call.operation || !isOnSameRules(first, call)) return false;
+  const isSame = run.isSame && asksTheSame(first, call);
+  if (run.isSame && !isSame && run.calls.length > 1) return false;
+  run.isSame = isSame;
+  run.calls.push(call);
+  return true;
+}
+
+function isOnSameRules(a: Call, b: Call): boolean {
+  return a.units.length === b.units.length && a.units.every(({ spec }, u) => spec === b.units[u].spec);
+}
+
+function asksTheSame(a: Call, b: Call): boolean {
   return a.units.every((unit, u) => {
     const other = b.units[u];
-    return unit.spec === other.spec && unit.x === other.x && unit.y === other.y && unit.id === other.id;
+    return unit.x === other.x && unit.y === other.y && unit.id === other.id;
   });
 }

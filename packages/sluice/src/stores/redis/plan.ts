@@ -10,6 +10,8 @@ export interface Spec {
   /** The end of its Redis keys. */
   readonly suffix: string;
   readonly windows: number;
+  /** What is held under a rule with a window and a lease has a key of its own; its end. */
+  readonly heldSuffix: string | undefined;
 }
 
 /** Which charges of a call make up one of the script's. */
@@ -72,6 +74,8 @@ function sharesLog(a: Charge, b: Charge): boolean {
   return (
     a.rule.layout === "compact" &&
     b.rule.layout === "compact" &&
+    a.rule.lease === undefined &&
+    b.rule.lease === undefined &&
     a.key === b.key &&
     a.partition === b.partition &&
     a.look === b.look &&
@@ -86,7 +90,13 @@ function limiterOf(rule: StoredRule): string {
 
 function specOf(rules: readonly StoredRule[]): Spec {
   const [rule] = rules;
-  const { limit, window } = rule;
+  const { limit, window, lease } = rule;
+  if (lease !== undefined) {
+    const { lease: _, ...counted } = rule;
+    const { args, suffix } = specOf([counted]);
+    const [letter, , ...numbers] = args;
+    return spec(`K${letter}`, [...numbers.map(Number), window, lease], suffix, 1, `${suffix}/held`);
+  }
   switch (rule.algorithm) {
     case "slidingLog":
       if (rule.layout === "zset") return spec("Z", [limit, window], rule.path);
@@ -118,6 +128,12 @@ function logPath(rules: readonly StoredRule[]): string {
   return [limiterOf(rules[0]), ...rules.map((rule) => rule.name).sort(), "log"].join("/");
 }
 
-function spec(letter: string, numbers: readonly number[], suffix: string, windows = 1): Spec {
-  return { args: [letter, String(numbers.length), ...numbers.map(String)], suffix, windows };
+function spec(
+  letter: string,
+  numbers: readonly number[],
+  suffix: string,
+  windows = 1,
+  heldSuffix?: string,
+): Spec {
+  return { args: [letter, String(numbers.length), ...numbers.map(String)], suffix, windows, heldSuffix };
 }

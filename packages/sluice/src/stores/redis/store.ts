@@ -53,12 +53,13 @@ class RedisStore implements Store {
     );
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<void> {
-    await this.#call(
+  settle(settlements: readonly Settlement[]): Promise<boolean> {
+    return this.#call(
       "s",
       settlements,
-      () => undefined,
+      (units, reply, start) => units.every((_, u) => Number(reply[start + u]) === 1),
       (c) => settlements[c].at,
+      (c) => xOf(settlements[c]),
     );
   }
 
@@ -91,8 +92,9 @@ class RedisStore implements Store {
     charges: readonly Charge[],
     read: (units: readonly Unit[], reply: readonly unknown[], start: number) => T,
     y: (c: number) => number = () => 0,
+    x: (c: number) => number = (c) => charges[c].cost,
   ): Promise<T> {
-    const units = unitsOf(this.#prefix, charges, y);
+    const units = unitsOf(this.#prefix, charges, x, y);
     const partition = this.#connection.cluster ? charges[0].partition : "";
     const batcher = this.#batchers.get(partition) ?? new Batcher(this.#connection, this.#now);
     this.#batchers.set(partition, batcher);
@@ -105,6 +107,12 @@ class RedisStore implements Store {
       if (batcher.idle && this.#batchers.get(partition) === batcher) this.#batchers.delete(partition);
     }
   }
+}
+
+/** The difference that a settlement makes, or what it really was where the rule tells held and counted apart. */
+function xOf({ rule, id, cost, actual }: Settlement): number {
+  if (rule.lease !== undefined && id !== undefined) return actual ?? -1;
+  return actual === undefined ? 0 : actual - cost;
 }
 
 /** Reads `width` values per rule, which come unit by unit, into the order of the charges. */
