@@ -2,6 +2,7 @@
 // limit, and the pages in docs/ must say what the kept JSON says, figure by figure.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { redisStore } from "sluice/redis";
 import { afterEach, describe, expect, test } from "vitest";
 import * as contenders from "./contenders/memory.mjs";
 import { loadNoteScripts } from "./contenders/notes.mjs";
@@ -12,6 +13,7 @@ import { runSuite } from "./lib/run-suite.mjs";
 import { WIDTH, widthOf } from "./lib/svg.mjs";
 import { releaseClocks, virtualizeClocks } from "./lib/traffic.mjs";
 import { suites } from "./suites/index.mjs";
+import { pairsOn } from "./suites/llm.mjs";
 
 const docs = join(import.meta.dirname, "..", "docs");
 
@@ -103,6 +105,18 @@ test("no plot cuts its words off", () => {
     expect(left, `${name}: ${word}`).toBeGreaterThanOrEqual(0);
     expect(left + width, `${name}: ${word}`).toBeLessThanOrEqual(WIDTH);
   }
+});
+
+test("each call of the suite llm admits the limit and refuses the rest, on Redis", async () => {
+  const server = await startRedis();
+  const usage = { inputTokens: 100, outputTokens: 300 };
+  for (const { id, take, reserve } of pairsOn(redisStore(server.connect()), 5, usage)) {
+    for (const call of [take, reserve]) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => call("user")));
+      expect(answers.filter(Boolean).length, id).toBe(5);
+    }
+  }
+  await server.stop();
 });
 
 describe("the pages say what was measured", () => {
