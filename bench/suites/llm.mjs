@@ -110,7 +110,9 @@ export function pairsOn(store, most, usage = USED) {
   ]);
   return kinds.map(([id, label, windows]) => {
     const isThree = windows.length > 1;
-    const rules = windows.map(({ rule }) => slidingLog(/** @type {any} */ (rule)));
+    // A slot is a call's, not a token's: beside slots, all rules count calls.
+    const cost = isThree ? 1 : TOKENS;
+    const rules = windows.map(({ rule }) => slidingLog(/** @type {any} */ ({ ...rule, limit: most * cost })));
     const limiter = createLimiter({
       name: `take-${id}`,
       store,
@@ -126,7 +128,7 @@ export function pairsOn(store, most, usage = USED) {
     return {
       id,
       label,
-      take: async (user) => (await limiter.tryAcquire({ user }, TOKENS)).allowed,
+      take: async (user) => (await limiter.tryAcquire({ user }, cost)).allowed,
       async reserve(user) {
         const reservation = await budget.tryReserve({ user, model: "m", ...reserved });
         await reservation.settle(usage);

@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "0cc105e8de555296a960136e296a859eff71a0c5";
+export const sha = "d90df54bd7fd1570e33c6e5f8616762fd67e118b";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
@@ -802,13 +802,13 @@ local ends, at, cost, length = unpack('<dddI2', text, place)
 return ends, at, cost, place + 26 + length
 end
 local function live(state, now)
-if state.held_until <= now then return 0, #state.held_text + 1 end
-local held, place = state.held, 17
-while true do
-local ends, _, cost, following = read(state.held_text, place)
-if ends > now then return held, place end
+local text, held, place = state.held_text, state.held, 17
+if state.held_until <= now then return 0, #text + 1 end
+while unpack('<d', text, place) <= now do
+local _, _, cost, following = read(text, place)
 held, place = held - cost, following
 end
+return held, place
 end
 local function wait_beside(state, rule, now, cost)
 local answer = {}

@@ -31,16 +31,16 @@ local function leased(letter, makers)
 
   -- What is held now, and where the first is whose lease has not ended
   local function live(state, now)
-    if state.held_until <= now then return 0, #state.held_text + 1 end
-    local held, place = state.held, 17
-    while true do
-      local ends, _, cost, following = read(state.held_text, place)
-      if ends > now then return held, place end
+    local text, held, place = state.held_text, state.held, 17
+    if state.held_until <= now then return 0, #text + 1 end
+    while unpack('<d', text, place) <= now do
+      local _, _, cost, following = read(text, place)
       held, place = held - cost, following
     end
+    return held, place
   end
 
-  -- How long until a cost fits beside `held`: now; or -1, never
+  -- How long until a cost would fit, were nothing held
   local function wait_beside(state, rule, now, cost)
     local answer = {}
     inner.check(state, rule, now, cost, answer, 0)
