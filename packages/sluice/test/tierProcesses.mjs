@@ -92,6 +92,8 @@ async function fill(client, { limit, window }, startAt) {
     await store.decide([{ rule, key: "hot", cost, partition: "hot" }], true);
     for (let n = 0; n < cost; n++) times.push(now);
   }
+  // The start is yet to come, and a short window's time to live would be over by then.
+  for (const key of await client.keys("*")) await client.persist(key);
   return times;
 }
 
