@@ -1,23 +1,22 @@
 // @ts-check
-import { createLimiter, memoryStore, resilient, slidingLog, tiered } from "sluice";
+import { tiered } from "sluice";
 import { redisStore } from "sluice/redis";
 import { runProcesses } from "../../packages/sluice/test/tierProcesses.mjs";
+import { hotKeys } from "../contenders/hot-keys.mjs";
 import { race } from "../lib/race.mjs";
 import { startRedis } from "../lib/redis-server.mjs";
+import { speedSection } from "../lib/speed.mjs";
 import { ratio } from "../lib/stats.mjs";
-import { keysOf } from "../lib/traffic.mjs";
+import { measureHung } from "./hung.mjs";
 import { byId } from "./memory.mjs";
 
 /**
- * @typedef {import("sluice").Store} Store
  * @typedef {import("../lib/race.mjs").Contender} Contender
  * @typedef {import("../lib/race.mjs").Lap} Lap
  * @typedef {import("../lib/report.mjs").Section} Section
  * @typedef {import("../lib/report.mjs").Target} Target
  * @typedef {Awaited<ReturnType<typeof startRedis>>} Server
  */
-
-const DEADLINE_MS = 50;
 
 export const title = "Tiers and outages";
 export const about =
@@ -38,10 +37,9 @@ export async function run({ rounds, roundMs, scale, onProgress }) {
     // Turns in which leases come and go as they do in a process that goes on.
     const one = await race(oneProcess(server), { rounds: Math.min(rounds, 5), roundMs: 10 * roundMs });
     onProgress(0.93);
-    const times = await hang(server, rounds);
-    const open = await race(await breakerOpen(server), { rounds, roundMs });
+    const hung = await measureHung(server, { rounds, roundMs });
     return {
-      sections: [sharedSection([hot, over]), oneSection(one), hungSection(times), openSection(open)],
+      sections: [sharedSection([hot, over]), oneSection(one), ...hung.sections],
       targets: [
         ...sharedTargets(hot, 20),
         ...sharedTargets(over, 50),
@@ -49,18 +47,7 @@ export async function run({ rounds, roundMs, scale, onProgress }) {
           value: ratio(byId(one, "alone").wallNs, byId(one, "tiered").wallNs).median,
           unit: "ratio",
         }),
-        {
-          id: "tiers-hung",
-          claim: "Redis hung: the slowest of 100 decisions, deadline 50 ms",
-          wanted: "at most",
-          bound: DEADLINE_MS + 10,
-          value: quantileOf(times, 0.99),
-          unit: "ms",
-        },
-        atLeast("tiers-open", "Redis hung, breaker open: decisions/s beside `memoryStore`'s", 1, {
-          value: ratio(byId(open, "memory").wallNs, byId(open, "closed").wallNs).median,
-          unit: "ratio",
-        }),
+        ...hung.targets,
       ],
     };
   } finally {
@@ -164,162 +151,16 @@ function sharedTargets(shared, fewer) {
 function oneProcess(server) {
   const alone = redisStore(server.connect(), { prefix: "alone:" });
   const leased = tiered(redisStore(server.connect()), { leases: true });
-  return [calls("alone", "`redisStore` alone", alone), calls("tiered", "`tiered` with leases", leased)];
+  return [hotKeys("alone", "`redisStore` alone", alone), hotKeys("tiered", "`tiered` with leases", leased)];
 }
 
 /** @param {Lap[]} laps @returns {Section} */
 function oneSection(laps) {
-  return speedSection(laps, "alone", {
+  return speedSection(laps, {
     id: "tiers-one",
     title: "One process on hot keys",
     note: "16 keys, 256 calls under way, all admitted.",
   });
-}
-
-/**
- * Many decisions under way each time that Redis hangs: how long each took that was asked for from then on.
- * @param {Server} server
- * @param {number} rounds
- */
-async function hang(server, rounds) {
-  const store = resilient(redisStore(server.connect()), { onOutage: "closed", deadlineMs: DEADLINE_MS });
-  const limiter = createLimiter({ store, rules: slidingLog({ limit: 1_000_000, window: "1m" }) });
-  /** @type {number[]} */
-  const times = [];
-  for (let round = 0; round < rounds; round++) {
-    while ((await limiter.tryAcquire("well")).degraded !== undefined) await sleep(10);
-    server.signal("SIGSTOP");
-    for (const end = performance.now() + 3 * DEADLINE_MS; performance.now() < end; await sleep(2)) {
-      for (let n = 0; n < 10; n++) {
-        const start = performance.now();
-        void limiter.tryAcquire(`user:${n}`).then(() => times.push(performance.now() - start));
-      }
-    }
-    await sleep(2 * DEADLINE_MS);
-    server.signal("SIGCONT");
-  }
-  return times.sort((a, b) => a - b);
-}
-
-/** @param {readonly number[]} times @returns {Section} */
-function hungSection(times) {
-  return {
-    id: "tiers-hung",
-    title: "Redis hung",
-    note:
-      `\`resilient\` with a deadline of ${DEADLINE_MS} ms and 5,000 calls a second; Redis is stopped (SIGSTOP) again ` +
-      "and again, for three deadlines each time. Every decision is counted from that moment, those before the breaker opens included.",
-    columns: [
-      { key: "decisions", title: "decisions", unit: "count" },
-      { key: "p50", title: "p50", unit: "ms" },
-      { key: "p99", title: "p99", unit: "ms" },
-      { key: "most", title: "slowest", unit: "ms" },
-    ],
-    rows: [
-      {
-        id: "closed",
-        label: 'onOutage: "closed"',
-        cells: {
-          decisions: times.length,
-          p50: quantileOf(times, 0.5),
-          p99: quantileOf(times, 0.99),
-          most: quantileOf(times, 1),
-        },
-      },
-    ],
-  };
-}
-
-/** Redis hangs, and the breaker knows. @param {Server} server @returns {Promise<Contender[]>} */
-async function breakerOpen(server) {
-  const redis = redisStore(server.connect());
-  const policies = /** @type {const} */ (["closed", "open", "local"]);
-  const contenders = policies.map((onOutage) => {
-    const store = resilient(redis, { onOutage, deadlineMs: DEADLINE_MS });
-    return calls(onOutage, `\`resilient\`, onOutage: "${onOutage}"`, store);
-  });
-  server.signal("SIGSTOP");
-  await contenders[0]?.run(1000);
-  return [calls("memory", "`memoryStore`, nothing out", memoryStore()), ...contenders];
-}
-
-/** @param {Lap[]} laps @returns {Section} */
-function openSection(laps) {
-  return speedSection(laps, "memory", {
-    id: "tiers-open",
-    title: "Redis hung, breaker open",
-    note: "Decisions that need no Redis: as above, beside the memory store in turns.",
-  });
-}
-
-/**
- * @param {Lap[]} laps
- * @param {string} base
- * @param {Pick<Section, "id" | "title" | "note">} head
- * @returns {Section}
- */
-function speedSection(laps, base, head) {
-  return {
-    ...head,
-    columns: [
-      { key: "perSecond", title: "decisions/s", unit: "perSecond" },
-      { key: "times", title: "times the first", unit: "ratio" },
-      { key: "busy", title: "CPU at work", unit: "share" },
-    ],
-    rows: laps.map((lap) => ({
-      id: lap.id,
-      label: lap.label,
-      cells: {
-        perSecond: lap.perSecond,
-        times: ratio(byId(laps, base).wallNs, lap.wallNs),
-        busy: ratio(lap.cpuNs, lap.wallNs),
-      },
-    })),
-  };
-}
-
-/**
- * Decisions on 16 hot keys, 256 under way at a time.
- * @param {string} id
- * @param {string} label
- * @param {Store} store
- * @returns {Contender}
- */
-function calls(id, label, store) {
-  const limiter = createLimiter({
-    name: id,
-    store,
-    rules: slidingLog({ limit: 1_000_000_000, window: "1m" }),
-  });
-  const keys = keysOf(16);
-  return {
-    id,
-    label,
-    async run(decisions) {
-      let allowed = 0;
-      let left = decisions;
-      const worker = async (/** @type {number} */ from) => {
-        for (let n = from; left > 0; n++) {
-          left--;
-          if ((await limiter.tryAcquire(String(keys[n % keys.length]))).allowed) allowed++;
-          // Answers that come at once never let timers or sockets have their turn.
-          if (left % 4096 === 0) await new Promise((resolve) => setImmediate(resolve));
-        }
-      };
-      await Promise.all(Array.from({ length: 256 }, (_, n) => worker(n)));
-      return allowed;
-    },
-  };
-}
-
-/** @param {number} ms */
-function sleep(ms) {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-/** @param {readonly number[]} sorted @param {number} q */
-function quantileOf(sorted, q) {
-  return Number(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))]);
 }
 
 /**
