@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { runProcesses } from "../packages/sluice/test/tierProcesses.mjs";
 import * as contenders from "./contenders/memory.mjs";
 import { loadNoteScripts } from "./contenders/notes.mjs";
 import { bareEvalsha, makers } from "./contenders/redis.mjs";
@@ -103,6 +104,26 @@ test("no plot cuts its words off", () => {
     expect(left, `${name}: ${word}`).toBeGreaterThanOrEqual(0);
     expect(left + width, `${name}: ${word}`).toBeLessThanOrEqual(WIDTH);
   }
+});
+
+test("processes that share a full key admit what is free again, with leases and without", async () => {
+  const server = await startRedis();
+  const shared = {
+    redis: { path: server.path },
+    processes: 2,
+    limit: 2000,
+    window: 1000,
+    load: 3,
+    isFull: true,
+  };
+  for (const leases of [false, true]) {
+    const { calls, failed, admitted, most } = await runProcesses({ ...shared, leases, durationMs: 1000 });
+    expect({ leases, failed, isOver: most > shared.limit }).toEqual({ leases, failed: 0, isOver: false });
+    expect(calls).toBeGreaterThan(5000);
+    expect(admitted).toBeGreaterThan(shared.limit / 2);
+    expect(admitted).toBeLessThan(calls);
+  }
+  await server.stop();
 });
 
 describe("the pages say what was measured", () => {

@@ -6,6 +6,7 @@ import * as memory from "./memory.mjs";
 import * as redis from "./redis.mjs";
 import * as server from "./server.mjs";
 import * as size from "./size.mjs";
+import * as tiers from "./tiers.mjs";
 
 /**
  * How thoroughly to measure.
@@ -24,4 +25,4 @@ import * as size from "./size.mjs";
  */
 
 /** @type {Record<string, Suite>} */
-export const suites = { memory, algorithms, growth, redis, server, size };
+export const suites = { memory, algorithms, growth, redis, tiers, server, size };
