@@ -51,10 +51,14 @@ export function combine(rules: readonly RuleDecision[]): Decision {
     if (binds(rules[i], binding)) binding = rules[i];
   }
   const { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, degraded } = binding;
-  return degraded === undefined
-    ? { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules }
-    : { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules, degraded };
+  const decision = { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules };
+  return degraded === undefined ? decision : { ...decision, degraded };
 }
+
+const none = undefined as unknown as number;
+combine([
+  { rule: "", allowed: true, limit: none, remaining: none, retryAfterMs: none, resetAfterMs: none, at: none },
+]);
 
 function binds(rule: RuleDecision, binding: RuleDecision): boolean {
   if (rule.retryAfterMs !== binding.retryAfterMs) return rule.retryAfterMs > binding.retryAfterMs;

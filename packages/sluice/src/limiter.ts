@@ -214,11 +214,10 @@ class RuleLimiter implements Limiter {
     wholeNumber("INVALID_COST", "A cost", cost, 0);
     const partition = typeof key === "string" ? key : partitionOf(this.name, key, this.#partition);
     const id = this.#named ? uniqueId(options?.id) : undefined;
-    const charges = new Array<Charge>(this.rules.length);
-    for (let r = 0; r < charges.length; r++) {
-      const rule = this.rules[r];
-      const charge = { rule, key: keyFor(rule, key), cost, partition };
-      charges[r] = id === undefined ? charge : { ...charge, id };
+    const { rules } = this;
+    const charges = new Array<Charge>(rules.length);
+    for (let r = 0; r < rules.length; r++) {
+      charges[r] = { rule: rules[r], key: keyFor(rules[r], key), cost, partition, id };
     }
     return charges;
   }

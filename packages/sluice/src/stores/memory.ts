@@ -59,17 +59,14 @@ function checked(clock: () => number): () => number {
   };
 }
 
-type Mutable<T> = { -readonly [P in keyof T]: T[P] };
-
 class MemoryStore implements Store {
   readonly sync = true;
   readonly #clock: () => number;
   readonly #maxKeys: number;
   readonly #tables = new Map<string, Table>();
   readonly #meters = new WeakMap<StoredRule, Meter>();
-  /** The meter asked for last: most limiters have one rule. */
-  #lastRule: StoredRule | undefined;
-  #lastMeter: Meter | undefined;
+  /** The meters of the last call, one for each of its charges. */
+  readonly #recent: Meter[] = [];
 
   constructor(clock: () => number, maxKeys: number) {
     this.#clock = clock;
@@ -78,47 +75,20 @@ class MemoryStore implements Store {
 
   decide(charges: readonly Charge[], commit: boolean): readonly RuleDecision[] {
     const now = this.#clock();
-    const decisions = new Array<Mutable<RuleDecision>>(charges.length);
-    let firstSlot = 0;
-    let fits = true;
-    for (let c = 0; c < charges.length; c++) {
-      const { rule, key, cost } = charges[c];
-      const meter = this.#meter(rule);
-      const slot = meter.table.find(key);
-      const at = meter.timeFor(slot, now);
-      const remaining = meter.remaining(slot, at);
-      const allowed = cost <= remaining;
-      if (!allowed) fits = false;
-      if (c === 0) firstSlot = slot;
-      decisions[c] = {
-        rule: rule.name,
-        allowed,
-        limit: rule.limit,
-        remaining,
-        retryAfterMs: allowed ? 0 : meter.wait(slot, at, cost) + (at - now),
-        resetAfterMs: 0,
-        at,
-      };
-    }
-    for (let c = 0; c < charges.length; c++) {
-      const { rule, key, cost, id, look } = charges[c];
-      const decision = decisions[c];
-      const meter = this.#meter(rule);
-      // Charging one key may evict another, so only the first slot is sure to be the key's still.
-      let slot = c === 0 ? firstSlot : meter.table.find(key);
-      if (fits && commit && look !== true) {
-        slot = meter.charge(slot, key, decision.at, decision.at, cost, id);
-        decision.remaining -= cost;
-      }
-      decision.resetAfterMs = meter.resetAfter(slot, now);
-    }
-    return decisions;
+    if (charges.length === 1) return [this.#decideOne(charges[0], now, commit, 0)];
+    const checked = charges.map((charge, c) => this.#decideOne(charge, now, false, c));
+    if (!commit || checked.some(({ allowed }) => !allowed)) return checked;
+    return charges.map((charge, c) => this.#decideOne(charge, now, true, c));
+  }
+
+  #decideOne({ rule, key, cost, id, look }: Charge, now: number, commit: boolean, c: number): RuleDecision {
+    return this.#meter(rule, c).decide(key, cost, now, commit && look !== true, id);
   }
 
   settle(settlements: readonly Settlement[]): void {
     const now = this.#clock();
     for (const { rule, key, cost, at, id } of settlements) {
-      const meter = this.#meter(rule);
+      const meter = this.#meter(rule, 0);
       const slot = meter.table.find(key);
       const time = meter.timeFor(slot, now);
       // Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
@@ -129,7 +99,7 @@ class MemoryStore implements Store {
   status(charges: readonly Charge[]): readonly RuleStatus[] {
     const now = this.#clock();
     return charges.map(({ rule, key }) => {
-      const meter = this.#meter(rule);
+      const meter = this.#meter(rule, 0);
       const slot = meter.table.find(key);
       const at = meter.timeFor(slot, now);
       return {
@@ -145,7 +115,7 @@ class MemoryStore implements Store {
   count(charges: readonly Charge[], from: number, to: number): readonly (Count | undefined)[] {
     const now = this.#clock();
     return charges.map(({ rule, key }) => {
-      const meter = this.#meter(rule);
+      const meter = this.#meter(rule, 0);
       const slot = meter.table.find(key);
       return meter.count(slot, meter.timeFor(slot, now), from, to);
     });
@@ -153,7 +123,7 @@ class MemoryStore implements Store {
 
   reset(charges: readonly Charge[]): void {
     for (const { rule, key } of charges) {
-      const meter = this.#meter(rule);
+      const meter = this.#meter(rule, 0);
       meter.table.delete(key, meter);
     }
   }
@@ -162,11 +132,14 @@ class MemoryStore implements Store {
     this.#tables.clear();
   }
 
-  #meter(rule: StoredRule): Meter {
-    if (rule === this.#lastRule) return this.#lastMeter as Meter;
+  #meter(rule: StoredRule, c: number): Meter {
+    const recent = this.#recent[c];
+    return recent?.rule === rule ? recent : this.#find(rule, c);
+  }
+
+  #find(rule: StoredRule, c: number): Meter {
     const meter = this.#meters.get(rule) ?? this.#open(rule);
-    this.#lastRule = rule;
-    this.#lastMeter = meter;
+    this.#recent[c] = meter;
     return meter;
   }
 

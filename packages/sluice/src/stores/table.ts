@@ -1,5 +1,6 @@
 import type { Algorithm, Held } from "../algorithms/algorithm.js";
 import { algorithmOf } from "../algorithms/index.js";
+import type { RuleDecision } from "../decision.js";
 import type { Count, StoredRule } from "../store.js";
 
 /** A key's place in its table. */
@@ -91,8 +92,10 @@ export class Meter {
   readonly table: Table;
   readonly algorithm: Algorithm<unknown, unknown>;
   readonly params: unknown;
+  readonly rule: StoredRule;
 
   constructor(rule: StoredRule, table: Table) {
+    this.rule = rule;
     this.table = table;
     this.algorithm = algorithmOf(rule);
     this.params = this.algorithm.prepare(rule);
@@ -117,12 +120,30 @@ export class Meter {
     return this.algorithm.remaining(this.params, this.page(slot), slot & PAGE_MASK, now);
   }
 
-  wait(slot: Slot, now: number, cost: number): number {
-    return this.algorithm.wait(this.params, this.page(slot), slot & PAGE_MASK, now, cost);
+  /** What the rule says to a cost and, with `commit`, charges it where it fits. */
+  decide(key: string, cost: number, now: number, commit: boolean, id: string | undefined): RuleDecision {
+    const { algorithm, params, rule, table } = this;
+    const slot = table.find(key);
+    const page = this.page(slot);
+    const i = slot & PAGE_MASK;
+    const latest = algorithm.latest(params, page, i);
+    const at = latest > now ? latest : now;
+    let remaining = algorithm.remaining(params, page, i, at);
+    const allowed = cost <= remaining;
+    let retryAfterMs = 0;
+    let own = slot;
+    if (!allowed) {
+      retryAfterMs = algorithm.wait(params, page, i, at, cost) + (at - now);
+    } else if (commit) {
+      own = this.charge(slot, key, at, at, cost, id);
+      remaining -= cost;
+    }
+    const resetAfterMs = this.resetAfter(own, now);
+    return { rule: rule.name, allowed, limit: rule.limit, remaining, retryAfterMs, resetAfterMs, at };
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
-  charge(slot: Slot, key: string, now: number, at: number, cost: number, id = ""): Slot {
+  charge(slot: Slot, key: string, now: number, at: number, cost: number, id: string | undefined): Slot {
     if (slot === NOBODY && cost <= 0) return slot;
     const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
     this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id);
@@ -136,7 +157,7 @@ export class Meter {
   /** How long until the key holds nothing more. */
   resetAfter(slot: Slot, now: number): number {
     const left = this.algorithm.expiresAt(this.params, this.page(slot), slot & PAGE_MASK) - now;
-    return Math.max(0, left);
+    return left > 0 ? left : 0;
   }
 
   held(slot: Slot, now: number): Held {
