@@ -55,9 +55,14 @@ export function combine(rules: readonly RuleDecision[]): Decision {
   return degraded === undefined ? decision : { ...decision, degraded };
 }
 
-const none = undefined as unknown as number;
-combine([
-  { rule: "", allowed: true, limit: none, remaining: none, retryAfterMs: none, resetAfterMs: none, at: none },
+/**
+ * V8 gives a field a kind by the numbers it has held, and changes the shape of all decisions when a first
+ * large or fractional one comes along: code compiled before then makes each one twice. A field that has held
+ * no number at first takes any kind without that. Kept, since a shape that nothing has is forgotten.
+ */
+const any = undefined as unknown as number;
+combine.shape = combine([
+  { rule: "", allowed: true, limit: any, remaining: any, retryAfterMs: any, resetAfterMs: any, at: any },
 ]);
 
 function binds(rule: RuleDecision, binding: RuleDecision): boolean {

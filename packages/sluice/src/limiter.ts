@@ -215,12 +215,14 @@ class RuleLimiter implements Limiter {
     const partition = typeof key === "string" ? key : partitionOf(this.name, key, this.#partition);
     const id = this.#named ? uniqueId(options?.id) : undefined;
     const { rules } = this;
-    const charges = new Array<Charge>(rules.length);
-    for (let r = 0; r < rules.length; r++) {
-      charges[r] = { rule: rules[r], key: keyFor(rules[r], key), cost, partition, id };
-    }
+    const charges = [chargeOf(rules[0], key, cost, partition, id)];
+    for (let r = 1; r < rules.length; r++) charges.push(chargeOf(rules[r], key, cost, partition, id));
     return charges;
   }
+}
+
+function chargeOf(rule: StoredRule, key: Key, cost: number, partition: string, id?: string): Charge {
+  return { rule, key: keyFor(rule, key), cost, partition, id };
 }
 
 /** Unique among all processes, with the caller's own name for the request behind it. */

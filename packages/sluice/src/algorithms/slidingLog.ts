@@ -47,7 +47,10 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
     page[i] = undefined;
   },
 
-  latest: (_rule, page, i) => page[i]?.newest ?? 0,
+  latest(_rule, page, i) {
+    const log = page[i];
+    return log === undefined ? 0 : log.newest;
+  },
 
   remaining(rule, page, i, now) {
     const log = page[i];

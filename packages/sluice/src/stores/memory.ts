@@ -75,20 +75,27 @@ class MemoryStore implements Store {
 
   decide(charges: readonly Charge[], commit: boolean): readonly RuleDecision[] {
     const now = this.#clock();
-    if (charges.length === 1) return [this.#decideOne(charges[0], now, commit, 0)];
-    const checked = charges.map((charge, c) => this.#decideOne(charge, now, false, c));
-    if (!commit || checked.some(({ allowed }) => !allowed)) return checked;
-    return charges.map((charge, c) => this.#decideOne(charge, now, true, c));
+    return charges.length === 1
+      ? [this.#decideOne(charges[0], 0, now, commit)]
+      : this.#decideAll(charges, now, commit);
   }
 
-  #decideOne({ rule, key, cost, id, look }: Charge, now: number, commit: boolean, c: number): RuleDecision {
-    return this.#meter(rule, c).decide(key, cost, now, commit && look !== true, id);
+  #decideAll(charges: readonly Charge[], now: number, commit: boolean): readonly RuleDecision[] {
+    const checked = charges.map((charge, c) => this.#decideOne(charge, c, now, false));
+    if (!commit || checked.some(({ allowed }) => !allowed)) return checked;
+    return charges.map((charge, c) => this.#decideOne(charge, c, now, true));
+  }
+
+  #decideOne({ rule, key, cost, id, look }: Charge, c: number, now: number, commit: boolean): RuleDecision {
+    const recent = this.#recent[c];
+    const meter = recent?.rule === rule ? recent : this.#meter(rule, c);
+    return meter.decide(key, cost, now, commit && look !== true, id);
   }
 
   settle(settlements: readonly Settlement[]): void {
     const now = this.#clock();
     for (const { rule, key, cost, at, id } of settlements) {
-      const meter = this.#meter(rule, 0);
+      const meter = this.#meter(rule);
       const slot = meter.table.find(key);
       const time = meter.timeFor(slot, now);
       // Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
@@ -99,7 +106,7 @@ class MemoryStore implements Store {
   status(charges: readonly Charge[]): readonly RuleStatus[] {
     const now = this.#clock();
     return charges.map(({ rule, key }) => {
-      const meter = this.#meter(rule, 0);
+      const meter = this.#meter(rule);
       const slot = meter.table.find(key);
       const at = meter.timeFor(slot, now);
       return {
@@ -115,7 +122,7 @@ class MemoryStore implements Store {
   count(charges: readonly Charge[], from: number, to: number): readonly (Count | undefined)[] {
     const now = this.#clock();
     return charges.map(({ rule, key }) => {
-      const meter = this.#meter(rule, 0);
+      const meter = this.#meter(rule);
       const slot = meter.table.find(key);
       return meter.count(slot, meter.timeFor(slot, now), from, to);
     });
@@ -123,7 +130,7 @@ class MemoryStore implements Store {
 
   reset(charges: readonly Charge[]): void {
     for (const { rule, key } of charges) {
-      const meter = this.#meter(rule, 0);
+      const meter = this.#meter(rule);
       meter.table.delete(key, meter);
     }
   }
@@ -132,12 +139,7 @@ class MemoryStore implements Store {
     this.#tables.clear();
   }
 
-  #meter(rule: StoredRule, c: number): Meter {
-    const recent = this.#recent[c];
-    return recent?.rule === rule ? recent : this.#find(rule, c);
-  }
-
-  #find(rule: StoredRule, c: number): Meter {
+  #meter(rule: StoredRule, c = 0): Meter {
     const meter = this.#meters.get(rule) ?? this.#open(rule);
     this.#recent[c] = meter;
     return meter;

@@ -123,23 +123,33 @@ export class Meter {
   /** What the rule says to a cost and, with `commit`, charges it where it fits. */
   decide(key: string, cost: number, now: number, commit: boolean, id: string | undefined): RuleDecision {
     const { algorithm, params, rule, table } = this;
-    const slot = table.find(key);
-    const page = this.page(slot);
-    const i = slot & PAGE_MASK;
-    const latest = algorithm.latest(params, page, i);
+    let slot = table.find(key);
+    let page = table.pages[slot >>> PAGE_BITS];
+    const latest = algorithm.latest(params, page, slot & PAGE_MASK);
     const at = latest > now ? latest : now;
-    let remaining = algorithm.remaining(params, page, i, at);
+    let remaining = algorithm.remaining(params, page, slot & PAGE_MASK, at);
     const allowed = cost <= remaining;
     let retryAfterMs = 0;
-    let own = slot;
     if (!allowed) {
-      retryAfterMs = algorithm.wait(params, page, i, at, cost) + (at - now);
-    } else if (commit) {
-      own = this.charge(slot, key, at, at, cost, id);
+      retryAfterMs = algorithm.wait(params, page, slot & PAGE_MASK, at, cost) + (at - now);
+    } else if (commit && (slot !== NOBODY || cost > 0)) {
+      if (slot === NOBODY) {
+        slot = table.add(key, this, now);
+        page = table.pages[slot >>> PAGE_BITS];
+      }
+      algorithm.charge(params, page, slot & PAGE_MASK, at, at, cost, id);
       remaining -= cost;
     }
-    const resetAfterMs = this.resetAfter(own, now);
-    return { rule: rule.name, allowed, limit: rule.limit, remaining, retryAfterMs, resetAfterMs, at };
+    const left = algorithm.expiresAt(params, page, slot & PAGE_MASK) - now;
+    return {
+      rule: rule.name,
+      allowed,
+      limit: rule.limit,
+      remaining,
+      retryAfterMs,
+      resetAfterMs: left > 0 ? left : 0,
+      at,
+    };
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
