@@ -58,7 +58,7 @@ export function wholeNumber(
   return isWhole(value) && value >= min && value <= max ? value : refuse(code, what, value, min, max);
 }
 
-function isWhole(value: unknown): value is number {
+export function isWhole(value: unknown): value is number {
   return Number.isInteger(value);
 }
 

@@ -17,11 +17,9 @@ export function keyFor(rule: Rule, key: Key): string {
 
 function keyOfParts(rule: Rule, key: Key): string {
   if (typeof key === "string") {
-    {
-      refuse(
-        `Rule "${rule.name}" counts by ${rule.by?.join(", ")}, so its key must be an object with these; got ${show(key)}.`,
-      );
-    }
+    refuse(
+      `Rule "${rule.name}" counts by ${rule.by?.join(", ")}, so its key must be an object with these; got ${show(key)}.`,
+    );
   }
   if (typeof key !== "object" || key === null || Array.isArray(key)) {
     refuse(`A key must be a string or an object of parts, such as { user: "42" }; got ${show(key)}.`);

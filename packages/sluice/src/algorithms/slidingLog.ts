@@ -136,19 +136,13 @@ function expired(rule: LogRule, log: Log, now: number): number {
 
 /** The same, found by doubling steps, where so many have left and the newest has not. */
 function manyExpired(rule: LogRule, log: Log, least: number, now: number): number {
-  let gone = least;
-  let step = 1;
-  while (gone + step < log.size && age(rule, log, gone + step - 1, now) >= rule.window) {
-    gone += step;
-    step *= 2;
+  let low = least;
+  let high = least * 2;
+  while (high < log.size && age(rule, log, high, now) >= rule.window) {
+    low = high + 1;
+    high *= 2;
   }
-  let inside = Math.min(gone + step, log.size) - 1;
-  while (gone < inside) {
-    const middle = (gone + inside) >>> 1;
-    if (age(rule, log, middle, now) < rule.window) inside = middle;
-    else gone = middle + 1;
-  }
-  return gone;
+  return firstWhere(low, Math.min(high, log.size - 1), (n) => age(rule, log, n, now) < rule.window);
 }
 
 /** The entry with whose leaving at least `over` units have left, counted from the entry `gone`. */
