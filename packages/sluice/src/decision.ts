@@ -56,9 +56,10 @@ export function combine(rules: readonly RuleDecision[]): Decision {
 }
 
 /**
- * V8 gives a field a kind by the numbers it has held, and changes the shape of all decisions when a first
- * large or fractional one comes along: code compiled before then makes each one twice. A field that has held
- * no number at first takes any kind without that. Kept, since a shape that nothing has is forgotten.
+ * V8 keeps the shape of an object by the kinds of numbers its fields have held. A first large number or Infinity
+ * would change that of all decisions, and code compiled before would make each one in the old shape only for
+ * it to be converted, at three times the cost. A field that begins with no number takes all kinds. The example
+ * is kept, since a shape that no object has is forgotten.
  */
 const any = undefined as unknown as number;
 combine.shape = combine([

@@ -118,7 +118,9 @@ class RuleLimiter implements Limiter {
   }
 
   async tryAcquire(key: Key, cost = 1, options?: RequestOptions): Promise<Decision> {
-    return combine(await this.#store.decide(this.#charges(key, cost, options), true));
+    const rules = this.#store.decide(this.#charges(key, cost, options), true);
+    // Waiting for what is there already would take as long as deciding it.
+    return combine(this.sync ? (rules as readonly RuleDecision[]) : await rules);
   }
 
   tryAcquireSync(key: Key, cost = 1): Decision {

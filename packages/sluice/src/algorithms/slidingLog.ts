@@ -54,8 +54,7 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
 
   remaining(rule, page, i, now) {
     const log = page[i];
-    const left = log === undefined ? rule.limit : rule.limit - live(rule, log, now);
-    return left > 0 ? left : 0;
+    return log === undefined ? rule.limit : Math.max(0, rule.limit - live(rule, log, now));
   },
 
   wait(rule, page, i, now, cost) {

@@ -7,7 +7,7 @@ import { Meter, Table } from "./table.js";
 export interface MemoryStoreOptions {
   /**
    * How many keys each rule keeps: 1,000,000 unless told. At the cap a new key takes the place of
-   * an expired one or, where none is found, of one that has used the least of its limit.
+   * an expired one or, where none is among the 18 it looks at, of the one that has used the least of its limit.
    */
   readonly maxKeys?: number;
   /** Milliseconds since the epoch; fractions are cut off. By default the system's, never stepping back. */

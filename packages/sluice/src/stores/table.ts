@@ -58,7 +58,8 @@ export class Table {
   }
 
   /**
-   * Drops an expired key or, among those looked at, the one that has used the least of its limit.
+   * Drops an expired key or, among those looked at, the one that has used the least of its limit. The hand
+   * goes on from where it was, so an expired key is found before the table has been gone round once.
    * The last newcomer is always looked at, so a flood of new keys drops its own and never one
    * that is near its limit; among equals the oldest goes.
    */
@@ -122,22 +123,19 @@ export class Meter {
 
   /** What the rule says to a cost and, with `commit`, charges it where it fits. */
   decide(key: string, cost: number, now: number, commit: boolean, id: string | undefined): RuleDecision {
-    const { algorithm, params, rule, table } = this;
-    let slot = table.find(key);
-    let page = table.pages[slot >>> PAGE_BITS];
+    const { algorithm, params, rule } = this;
+    let slot = this.table.find(key);
+    let page = this.page(slot);
     const latest = algorithm.latest(params, page, slot & PAGE_MASK);
-    const at = latest > now ? latest : now;
+    const at = Math.max(now, latest);
     let remaining = algorithm.remaining(params, page, slot & PAGE_MASK, at);
     const allowed = cost <= remaining;
     let retryAfterMs = 0;
     if (!allowed) {
       retryAfterMs = algorithm.wait(params, page, slot & PAGE_MASK, at, cost) + (at - now);
-    } else if (commit && (slot !== NOBODY || cost > 0)) {
-      if (slot === NOBODY) {
-        slot = table.add(key, this, now);
-        page = table.pages[slot >>> PAGE_BITS];
-      }
-      algorithm.charge(params, page, slot & PAGE_MASK, at, at, cost, id);
+    } else if (commit) {
+      slot = this.charge(slot, key, at, at, cost, id);
+      page = this.page(slot);
       remaining -= cost;
     }
     const left = algorithm.expiresAt(params, page, slot & PAGE_MASK) - now;
@@ -147,7 +145,7 @@ export class Meter {
       limit: rule.limit,
       remaining,
       retryAfterMs,
-      resetAfterMs: left > 0 ? left : 0,
+      resetAfterMs: Math.max(0, left),
       at,
     };
   }
@@ -167,7 +165,7 @@ export class Meter {
   /** How long until the key holds nothing more. */
   resetAfter(slot: Slot, now: number): number {
     const left = this.algorithm.expiresAt(this.params, this.page(slot), slot & PAGE_MASK) - now;
-    return left > 0 ? left : 0;
+    return Math.max(0, left);
   }
 
   held(slot: Slot, now: number): Held {
