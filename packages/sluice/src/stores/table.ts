@@ -123,31 +123,24 @@ export class Meter {
 
   /** What the rule says to a cost and, with `commit`, charges it where it fits. */
   decide(key: string, cost: number, now: number, commit: boolean, id: string | undefined): RuleDecision {
-    const { algorithm, params, rule } = this;
+    const { name, limit } = this.rule;
     let slot = this.table.find(key);
-    let page = this.page(slot);
-    const latest = algorithm.latest(params, page, slot & PAGE_MASK);
-    const at = Math.max(now, latest);
-    let remaining = algorithm.remaining(params, page, slot & PAGE_MASK, at);
+    const at = this.timeFor(slot, now);
+    let remaining = this.remaining(slot, at);
     const allowed = cost <= remaining;
     let retryAfterMs = 0;
     if (!allowed) {
-      retryAfterMs = algorithm.wait(params, page, slot & PAGE_MASK, at, cost) + (at - now);
+      retryAfterMs = this.wait(slot, at, cost) + (at - now);
     } else if (commit) {
       slot = this.charge(slot, key, at, at, cost, id);
-      page = this.page(slot);
       remaining -= cost;
     }
-    const left = algorithm.expiresAt(params, page, slot & PAGE_MASK) - now;
-    return {
-      rule: rule.name,
-      allowed,
-      limit: rule.limit,
-      remaining,
-      retryAfterMs,
-      resetAfterMs: Math.max(0, left),
-      at,
-    };
+    const resetAfterMs = this.resetAfter(slot, now);
+    return { rule: name, allowed, limit, remaining, retryAfterMs, resetAfterMs, at };
+  }
+
+  wait(slot: Slot, now: number, cost: number): number {
+    return this.algorithm.wait(this.params, this.page(slot), slot & PAGE_MASK, now, cost);
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
