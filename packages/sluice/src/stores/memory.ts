@@ -83,7 +83,13 @@ class MemoryStore implements Store {
   #decideAll(charges: readonly Charge[], now: number, commit: boolean): readonly RuleDecision[] {
     const checked = charges.map((charge, c) => this.#decideOne(charge, c, now, false));
     if (!commit || checked.some(({ allowed }) => !allowed)) return checked;
-    return charges.map((charge, c) => this.#decideOne(charge, c, now, true));
+    return charges.map(({ key, cost, id, look }, c) => {
+      if (look === true) return checked[c];
+      const meter = this.#recent[c];
+      meter.charge(meter.table.find(key), key, checked[c].at, checked[c].at, cost, id);
+      // What a cost of nothing is told now is what is left.
+      return meter.decide(key, 0, now, false, undefined);
+    });
   }
 
   #decideOne({ rule, key, cost, id, look }: Charge, c: number, now: number, commit: boolean): RuleDecision {
