@@ -75,54 +75,88 @@ export interface Rule {
 
 /** Exact: at most `limit` in any window, not one fewer when asked. The default choice. */
 export const slidingLog = (options: SlidingLogOptions): Rule =>
-  build(slidingLogArithmetic, { ...options, algorithm: "slidingLog" });
+  build({ ...options, algorithm: "slidingLog" }, slidingLogArithmetic, withLayout);
 
 /**
  * Never over the limit, in memory that does not grow with it; refuses up to one cell early. With
  * `mode: "weighted"` approximate: at most the limit plus what the oldest cell holds.
  */
 export const slidingCells = (options: SlidingCellsOptions): Rule =>
-  build(slidingCellsArithmetic, { ...options, algorithm: "slidingCells" });
+  build({ ...options, algorithm: "slidingCells" }, slidingCellsArithmetic, withCells);
 
 /** Approximate, up to twice the limit for an adversary: two windows, the previous one weighted. */
 export const slidingCounter = (options: RuleOptions): Rule =>
-  build(slidingCounterArithmetic, { ...options, algorithm: "slidingCounter" });
+  build({ ...options, algorithm: "slidingCounter" }, slidingCounterArithmetic);
 
 /** At most twice the limit across a boundary: the baseline the others are compared with. */
 export const fixedWindow = (options: RuleOptions): Rule =>
-  build(fixedWindowArithmetic, { ...options, algorithm: "fixedWindow" });
+  build({ ...options, algorithm: "fixedWindow" }, fixedWindowArithmetic);
 
 /** At most `burst + limit` per window: refills continuously, `burst` (default `limit`) at once. */
 export const tokenBucket = (options: BucketOptions): Rule =>
-  build(tokenBucketArithmetic, { ...options, algorithm: "tokenBucket" });
+  build({ ...options, algorithm: "tokenBucket" }, tokenBucketArithmetic, withBurst);
 
 /** Evenly spaced, `window / limit` apart, with up to `burst` (default 1) at once. */
 export const leakyBucket = (options: BucketOptions): Rule =>
-  build(leakyBucketArithmetic, { ...options, algorithm: "leakyBucket" });
+  build({ ...options, algorithm: "leakyBucket" }, leakyBucketArithmetic, withBurst);
 
 /** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
 export const concurrent = (options: ConcurrentOptions): Rule =>
-  build(concurrentArithmetic, { ...options, algorithm: "concurrent" });
+  build({ ...options, algorithm: "concurrent" }, concurrentArithmetic);
 
 /** A rule out of plain data, such as YAML's or JSON's, whatever its algorithm. Safe on unchecked data. */
 export function rule(input: RuleInput): Rule {
-  const arithmetic: Readonly<Record<AlgorithmName, Algorithm<unknown, unknown>>> = {
-    slidingLog: slidingLogArithmetic,
-    slidingCells: slidingCellsArithmetic,
-    slidingCounter: slidingCounterArithmetic,
-    fixedWindow: fixedWindowArithmetic,
-    tokenBucket: tokenBucketArithmetic,
-    leakyBucket: leakyBucketArithmetic,
-    concurrent: concurrentArithmetic,
+  const builders: Readonly<Record<AlgorithmName, (input: never) => Rule>> = {
+    slidingLog,
+    slidingCells,
+    slidingCounter,
+    fixedWindow,
+    tokenBucket,
+    leakyBucket,
+    concurrent,
   };
-  return build(arithmetic[input?.algorithm], input);
+  const isKnown = typeof input === "object" && input !== null && Object.hasOwn(builders, input.algorithm);
+  return isKnown ? builders[input.algorithm](input as never) : checkRule(input);
 }
 
-function build(arithmetic: Algorithm<unknown, unknown>, input: RuleInput): Rule {
-  const built = checkRule(input);
-  know(built.algorithm, arithmetic);
-  return built;
+/** Adds to a rule the options that only its algorithm has, checked. */
+type WithOptions = (rule: Rule, input: RuleInput) => Rule;
+
+/** Those of the algorithms that rules were built of here, so that a bundle has no others. */
+const ownOptions = new Map<AlgorithmName, WithOptions>();
+
+function build(
+  input: RuleInput,
+  arithmetic: Algorithm<unknown, unknown>,
+  withOptions: WithOptions = (rule) => rule,
+): Rule {
+  ownOptions.set(input.algorithm, withOptions);
+  know(input.algorithm, arithmetic);
+  return checkRule(input);
 }
+
+const withLayout: WithOptions = (rule, { layout = "compact" }) => ({
+  ...rule,
+  layout: oneOf("layout", layout, ["compact", "zset"]),
+});
+
+const withCells: WithOptions = (rule, { cells = 60, mode = "strict" }) => ({
+  ...rule,
+  cells: Math.min(rule.window, wholeNumber("INVALID_RULE", "slidingCells' cells", cells, 1, LARGEST_CELLS)),
+  mode: oneOf("mode", mode, ["strict", "weighted"]),
+});
+
+const withBurst: WithOptions = (rule, input) => {
+  const { algorithm, limit, window } = rule;
+  const usual = algorithm === "tokenBucket" ? limit : 1;
+  const burst = wholeNumber("INVALID_RULE", `${algorithm}'s burst`, input.burst ?? usual, 1);
+  if (burst * window > Number.MAX_SAFE_INTEGER) {
+    refuse(
+      `${algorithm} of burst ${burst} over ${shortest(window)} is too large to count exactly; use slidingCells.`,
+    );
+  }
+  return { ...rule, burst };
+};
 
 const COMMON = ["algorithm", "limit", "window", "name", "by"];
 const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
@@ -142,7 +176,7 @@ const LARGEST_CELLS = 1000;
 /** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
 export function checkRule(input: RuleInput): Rule {
   if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
-  const { algorithm, by, layout, mode } = input;
+  const { algorithm, by } = input;
   if (!Object.hasOwn(OPTIONS, algorithm)) {
     refuse(`A rule's algorithm must be one of ${Object.keys(OPTIONS).join(", ")}; got ${show(algorithm)}.`);
   }
@@ -161,37 +195,8 @@ export function checkRule(input: RuleInput): Rule {
     "A rule's name",
     input.name ?? [shortest(window), ...(by ?? [])].join(" ").slice(0, 64),
   );
-  const common = { algorithm, name, limit, window, ...(by && { by }) };
-  switch (algorithm) {
-    case "slidingLog":
-      return { ...common, layout: oneOf("layout", layout ?? "compact", ["compact", "zset"]) };
-    case "slidingCells":
-      return {
-        ...common,
-        cells: Math.min(
-          window,
-          wholeNumber("INVALID_RULE", "slidingCells' cells", input.cells ?? 60, 1, LARGEST_CELLS),
-        ),
-        mode: oneOf("mode", mode ?? "strict", ["strict", "weighted"]),
-      };
-    case "tokenBucket":
-    case "leakyBucket": {
-      const burst = wholeNumber(
-        "INVALID_RULE",
-        `${algorithm}'s burst`,
-        input.burst ?? (algorithm === "tokenBucket" ? limit : 1),
-        1,
-      );
-      if (burst * window > Number.MAX_SAFE_INTEGER) {
-        refuse(
-          `${algorithm} of burst ${burst} over ${shortest(window)} is too large to count exactly; use slidingCells.`,
-        );
-      }
-      return { ...common, burst };
-    }
-    default:
-      return common;
-  }
+  const rule = { algorithm, name, limit, window, ...(by && { by }) };
+  return ownOptions.get(algorithm)?.(rule, input) ?? rule;
 }
 
 /** The most a single call can ever cost under this rule. */

@@ -17,7 +17,7 @@ export interface Charge {
   /** The same for all charges of one call: a store spread over nodes keeps these together. */
   readonly partition: string;
   /** Names the request where the rule keeps names or leases; unique, and the same when it is settled. */
-  readonly id?: string;
+  readonly id?: string | undefined;
   /** Only looks: the cost must fit for the call to be allowed, and is not charged. */
   readonly look?: boolean;
 }
