@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { createGuard, type GuardDecision, type Platform, type Verdict } from "./guard.js";
+import { lowerCased } from "./headers.js";
 import type { GuardOptions } from "./options.js";
 import { endingOf, refusedResponse, withVerdictHeaders } from "./webResponse.js";
 
@@ -38,12 +39,13 @@ function peerOf({ env, req }: Context): string | undefined {
  * What the guard cannot judge (a `key` that throws) goes to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
+  const { peer = peerOf, ...rest } = options ?? {};
   const platform: Platform<Context> = {
-    peer: options?.peer ?? peerOf,
+    peer,
     header: ({ req }, name) => req.header(name),
     route: ({ req }) => req.matchedRoutes.at(-1)?.path ?? "/",
   };
-  const guard = createGuard(options, platform);
+  const guard = createGuard(rest as GuardOptions<Context>, platform);
   return (context, next) => {
     const verdict = guard.admit(context, context.get("rateLimit"));
     // Nothing here awaits what is there already: each await costs a request more than its decision does.
@@ -87,7 +89,7 @@ async function answer(verdict: Verdict, context: Context, next: Next): Promise<v
 }
 
 interface Outgoing {
-  writeHead(status: number, headers?: Record<string, string>): unknown;
+  writeHead(status: number, ...rest: unknown[]): unknown;
   setHeader(name: string, value: string): unknown;
 }
 
@@ -97,11 +99,19 @@ interface Outgoing {
  */
 function tellWithHead(outgoing: Outgoing, context: Context): void {
   const { writeHead } = outgoing;
-  outgoing.writeHead = (status, headers) => {
-    for (const [name, value] of context.get("rateLimit")?.headers ?? []) {
-      if (headers) headers[name.toLowerCase()] = value;
-      else outgoing.setHeader(name, value);
+  outgoing.writeHead = (status, ...rest) => {
+    const told = context.get("rateLimit")?.headers ?? [];
+    const [headers] = rest;
+    if (rest.length !== 1 || !isRecord(headers)) {
+      for (const [name, value] of told) outgoing.setHeader(name, value);
+      return writeHead.call(outgoing, status, ...rest);
     }
-    return writeHead.call(outgoing, status, headers);
+    const all = { ...headers }; // they may be the handler's own, for many answers
+    for (const [name, value] of told) all[lowerCased(name)] = value;
+    return writeHead.call(outgoing, status, all);
   };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,7 @@
 // Who sent a request: the socket's peer or, where a proxy we trust says so, the one it spoke for.
 // Forwarded headers are read from the right, past trusted hops only: each proxy appends what it saw,
 // so all that stands to the left of the first untrusted hop is the client's to write.
-import { SluiceError, show, wholeNumber } from "../errors.js";
+import { show, wholeNumber } from "../errors.js";
 import {
   type Address,
   clientOfPeer,
@@ -11,6 +11,7 @@ import {
   parseAddress,
   parseNetwork,
 } from "./address.js";
+import { refuseOption } from "./options.js";
 
 /**
  * The proxies in front of this server: how many there are, or their addresses as CIDRs.
@@ -86,7 +87,7 @@ interface Trust {
 function checkTrust(option: unknown): Trust | undefined {
   if (option === undefined || option === false || option === 0) return undefined;
   if (option === true) {
-    refuse(
+    refuseOption(
       "trustProxy: true would take the client's own word for its address, as the leftmost entry of X-Forwarded-For " +
         "is the client's to write. Give the number of proxies in front of this server, such as 1, or their CIDRs",
     );
@@ -94,10 +95,11 @@ function checkTrust(option: unknown): Trust | undefined {
   if (typeof option === "number") return trustHops(option, undefined);
   if (Array.isArray(option)) return trustNetworks(option, undefined);
   if (typeof option !== "object" || option === null) {
-    refuse(`trustProxy must be a number of proxies or a list of CIDRs; got ${show(option)}`);
+    refuseOption(`trustProxy must be a number of proxies or a list of CIDRs; got ${show(option)}`);
   }
   const { hops, from, header } = option as { hops?: unknown; from?: unknown; header?: unknown };
-  if ((hops === undefined) === (from === undefined)) refuse("trustProxy must have one of hops and from");
+  if ((hops === undefined) === (from === undefined))
+    refuseOption("trustProxy must have one of hops and from");
   return hops === undefined ? trustNetworks(from, header) : trustHops(hops, header);
 }
 
@@ -108,11 +110,11 @@ function trustHops(option: unknown, header: unknown): Trust {
 
 function trustNetworks(option: unknown, header: unknown): Trust {
   if (!Array.isArray(option) || option.length === 0) {
-    refuse(`trustProxy's CIDRs must be a list such as ["10.0.0.0/8"]; got ${show(option)}`);
+    refuseOption(`trustProxy's CIDRs must be a list such as ["10.0.0.0/8"]; got ${show(option)}`);
   }
   const networks = option.map((text: unknown): Network => {
     const network = typeof text === "string" ? parseNetwork(text) : undefined;
-    return network ?? refuse(`trustProxy has ${show(text)}, which is neither an address nor a CIDR`);
+    return network ?? refuseOption(`trustProxy has ${show(text)}, which is neither an address nor a CIDR`);
   });
   const trusts = (address: Address | undefined) =>
     address !== undefined && networks.some((network) => contains(network, address));
@@ -121,7 +123,7 @@ function trustNetworks(option: unknown, header: unknown): Trust {
 
 function checkHeader(header: unknown = "x-forwarded-for"): string {
   if (typeof header === "string" && /^[\w-]+$/.test(header)) return header.toLowerCase();
-  return refuse(`trustProxy's header must be a header's name; got ${show(header)}`);
+  return refuseOption(`trustProxy's header must be a header's name; got ${show(header)}`);
 }
 
 /** An entry of X-Forwarded-For, without the port that some proxies add. */
@@ -134,8 +136,4 @@ function bareAddress(entry: string): string {
 function forwardedFor(element: string): string {
   const [, quoted, token] = /(?:^|;)\s*for=(?:"([^"\\]*)"|([^\s";]*))\s*(?:;|$)/i.exec(element) ?? [];
   return bareAddress(quoted ?? token ?? "");
-}
-
-function refuse(message: string): never {
-  throw new SluiceError("INVALID_OPTION", `${message}.`);
 }

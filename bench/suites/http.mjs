@@ -1,0 +1,146 @@
+// @ts-check
+import { frameworks } from "../contenders/http.mjs";
+import { startLoaded } from "../lib/http-load.mjs";
+import { ratio, spread } from "../lib/stats.mjs";
+
+export const title = "HTTP guards";
+export const about =
+  "A route that answers “ok”, bare, behind a middleware that does nothing, behind Sluice's guard, and behind the " +
+  "framework's usual one, each as its documentation says and on its own memory. Every server is a process of its own; " +
+  "one more process keeps 50 connections busy with one request each at a time. The servers take turns of 1,000 " +
+  "requests, ten in a round. CPU is what the server's process worked per request, and the ratios are of that: it is " +
+  "the steadier figure. The one client is never over its limit, so every answer is 200 and carries the guard's headers.";
+
+const LIMIT = 1_000_000_000;
+const CONNECTIONS = 50;
+const TURNS = 10;
+const WARM_UP = 20_000;
+/** What the project asks of itself: requests per second beside the bare framework. */
+const WANTED = /** @type {Record<string, number>} */ ({
+  express: 0.95,
+  express4: 0.95,
+  fastify: 0.95,
+  hono: 0.9,
+});
+const GUARDS = /** @type {const} */ (["bare", "empty", "sluice", "peer"]);
+
+/** @typedef {{ perSecond: number[], cpuUs: number[] }} Rounds by round */
+
+/**
+ * @param {import("./index.mjs").Effort} effort
+ * @returns {Promise<import("../lib/report.mjs").Measured>}
+ */
+export async function run({ rounds, scale, onProgress }) {
+  const sections = [];
+  const targets = [];
+  const names = Object.keys(frameworks);
+  for (const [n, name] of names.entries()) {
+    const measured = await measure(name, rounds, scale, (share) => onProgress((n + share) / names.length));
+    sections.push(sectionOf(name, measured));
+    targets.push(...targetsOf(name, measured));
+  }
+  return { sections, targets };
+}
+
+/**
+ * @param {string} framework
+ * @param {number} rounds
+ * @param {number} scale
+ * @param {(share: number) => void} onProgress
+ */
+async function measure(framework, rounds, scale, onProgress) {
+  const requests = Math.max(CONNECTIONS, 1000 * scale);
+  const entries = [];
+  for (const guard of GUARDS) {
+    const server = await startLoaded({ framework, guard, limit: LIMIT, connections: CONNECTIONS });
+    await server.turn(Math.max(CONNECTIONS, WARM_UP * scale));
+    entries.push({ guard, server, measured: /** @type {Rounds} */ ({ perSecond: [], cpuUs: [] }) });
+  }
+  for (let round = 0; round < rounds; round++) {
+    const sums = entries.map(() => ({ seconds: 0, cpuUs: 0 }));
+    for (let turn = 0; turn < TURNS; turn++) {
+      for (let n = 0; n < entries.length; n++) {
+        const e = (n + turn + round) % entries.length;
+        const { seconds, cpuUs, refused } = await entries[e].server.turn(requests);
+        if (refused > 0) throw new Error(`${framework}, ${entries[e].guard}: ${refused} were refused`);
+        sums[e].seconds += seconds;
+        sums[e].cpuUs += cpuUs;
+      }
+    }
+    for (const [e, { measured }] of entries.entries()) {
+      measured.perSecond.push((requests * TURNS) / sums[e].seconds);
+      measured.cpuUs.push(sums[e].cpuUs / (requests * TURNS));
+    }
+    onProgress((round + 1) / rounds);
+  }
+  for (const { server } of entries) server.close();
+  return /** @type {Record<typeof GUARDS[number], Rounds>} */ (
+    Object.fromEntries(entries.map(({ guard, measured }) => [guard, measured]))
+  );
+}
+
+/**
+ * @param {string} name
+ * @param {Record<typeof GUARDS[number], Rounds>} measured
+ * @returns {import("../lib/report.mjs").Section}
+ */
+function sectionOf(name, measured) {
+  const { title, peer } = frameworks[name];
+  const labels = { bare: "floor: bare", empty: "floor: does nothing", sluice: "Sluice", peer };
+  return {
+    id: `http-${name}`,
+    title,
+    note: `"Of bare" compares what the servers worked per request; "of does nothing" is what is left to a guard to lose.`,
+    columns: [
+      { key: "perSecond", title: "requests/s", unit: "perSecond" },
+      { key: "cpu", title: "CPU", unit: "us" },
+      { key: "ofBare", title: "of bare", unit: "ratio" },
+      { key: "ofEmpty", title: "of does nothing", unit: "ratio" },
+      { key: "wall", title: "of bare, by requests/s", unit: "ratio" },
+    ],
+    rows: GUARDS.map((guard) => ({
+      id: guard,
+      label: labels[guard],
+      cells: {
+        perSecond: spread(measured[guard].perSecond),
+        cpu: spread(measured[guard].cpuUs),
+        ofBare: ratio(measured.bare.cpuUs, measured[guard].cpuUs),
+        ofEmpty: ratio(measured.empty.cpuUs, measured[guard].cpuUs),
+        wall: ratio(measured[guard].perSecond, measured.bare.perSecond),
+      },
+    })),
+    plot: {
+      kind: "bars",
+      column: "cpu",
+      caption: "CPU per request, us (shorter is better)",
+      scale: "linear",
+    },
+  };
+}
+
+/**
+ * @param {string} name
+ * @param {Record<typeof GUARDS[number], Rounds>} measured
+ * @returns {import("../lib/report.mjs").Target[]}
+ */
+function targetsOf(name, { bare, sluice, peer }) {
+  const { title, peer: peerName } = frameworks[name];
+  return [
+    {
+      id: `http-${name}-bare`,
+      claim: `Guard beside bare ${title}`,
+      wanted: "at least",
+      bound: WANTED[name],
+      value: ratio(bare.cpuUs, sluice.cpuUs).median,
+      unit: "ratio",
+    },
+    {
+      id: `http-${name}-peer`,
+      claim: `Guard on ${title}: times ${peerName}`,
+      wanted: "at least",
+      bound: 1,
+      value: ratio(peer.cpuUs, sluice.cpuUs).median,
+      unit: "ratio",
+    },
+  ];
+}
