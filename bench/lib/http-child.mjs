@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { frameworks } from "../contenders/http.mjs";
 
 const [framework = "", guard = "", limit = ""] = process.argv.slice(2);
-const make = frameworks[framework]?.make[/** @type {"bare"} */ (guard)];
+const make = frameworks[framework]?.make[/** @type {import("../contenders/http.mjs").Guard} */ (guard)];
 if (make === undefined) throw new Error(`no ${guard} of ${framework}`);
 
 const server = await make({ limit: Number(limit), windowMs: 60_000 });

@@ -92,7 +92,9 @@ async function clientOf(port) {
 
 /** @param {string} answer */
 function isWhole(answer) {
-  const head = answer.indexOf("\r\n\r\n");
+  const end = answer.indexOf("\r\n\r\n");
+  if (end < 0) return false;
   const [, length] = /content-length: (\d+)/i.exec(answer) ?? [];
-  return head >= 0 && answer.length >= head + 4 + Number(length);
+  if (length === undefined) throw new Error(`an answer without its length: ${answer}`);
+  return answer.length >= end + 4 + Number(length);
 }
