@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { createGuard, type GuardDecision, type Platform, type Verdict } from "./guard.js";
-import { lowerCased } from "./headers.js";
+import { type Header, lowerCased } from "./headers.js";
 import type { GuardOptions } from "./options.js";
 import { endingOf, refusedResponse, withVerdictHeaders } from "./webResponse.js";
 
@@ -89,7 +89,7 @@ async function answer(verdict: Verdict, context: Context, next: Next): Promise<v
 }
 
 interface Outgoing {
-  writeHead(status: number, ...rest: unknown[]): unknown;
+  writeHead(status: number, reasonOrHeaders?: unknown, headers?: unknown): unknown;
   setHeader(name: string, value: string): unknown;
 }
 
@@ -99,19 +99,15 @@ interface Outgoing {
  */
 function tellWithHead(outgoing: Outgoing, context: Context): void {
   const { writeHead } = outgoing;
-  outgoing.writeHead = (status, ...rest) => {
-    const told = context.get("rateLimit")?.headers ?? [];
-    const [headers] = rest;
-    if (rest.length !== 1 || !isRecord(headers)) {
+  outgoing.writeHead = (status, given, more) => {
+    const told: readonly Header[] = context.get("rateLimit")?.headers ?? [];
+    if (typeof given !== "object" || given === null || Array.isArray(given)) {
       for (const [name, value] of told) outgoing.setHeader(name, value);
-      return writeHead.call(outgoing, status, ...rest);
+      return writeHead.call(outgoing, status, given, more);
     }
-    const all = { ...headers }; // they may be the handler's own, for many answers
-    for (const [name, value] of told) all[lowerCased(name)] = value;
-    return writeHead.call(outgoing, status, all);
+    // A copy, as they may be the handler's own, for many answers. A spread would take ten times as long.
+    const headers = Object.assign({} as Record<string, unknown>, given);
+    for (const [name, value] of told) headers[lowerCased(name)] = value;
+    return writeHead.call(outgoing, status, headers);
   };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
