@@ -8,7 +8,7 @@ export const about =
   "A route that answers “ok”: bare, behind Sluice's guard, and behind the framework's usual one, each as its " +
   "documentation says and counting in memory; between them a middleware that does nothing, and one that sets two " +
   "headers that never change, which no guard can be much cheaper than. Every server is a process of its own; one more " +
-  "keeps 50 connections busy with one request each at a time, and the servers take turns of 1,000 requests, ten in " +
+  "keeps 50 connections busy with one request each at a time, and the servers take turns of about 40 ms, ten in " +
   "a round. CPU is what the server's process worked per request. The one client is never over its limit: every " +
   "answer is 200, and carries the guard's headers.";
 
@@ -31,12 +31,12 @@ const GUARDS = /** @type {const} */ (["bare", "empty", "headers", "sluice", "pee
  * @param {import("./index.mjs").Effort} effort
  * @returns {Promise<import("../lib/report.mjs").Measured>}
  */
-export async function run({ rounds, scale, onProgress }) {
+export async function run({ onProgress, ...effort }) {
   const sections = [];
   const targets = [];
   const names = Object.keys(frameworks);
   for (const [n, name] of names.entries()) {
-    const measured = await measure(name, rounds, scale, (share) => onProgress((n + share) / names.length));
+    const measured = await measure(name, effort, (share) => onProgress((n + share) / names.length));
     sections.push(sectionOf(name, measured));
     targets.push(...targetsOf(name, measured));
   }
@@ -45,12 +45,10 @@ export async function run({ rounds, scale, onProgress }) {
 
 /**
  * @param {string} framework
- * @param {number} rounds
- * @param {number} scale
+ * @param {{ rounds: number, roundMs: number, scale: number }} effort
  * @param {(share: number) => void} onProgress
  */
-async function measure(framework, rounds, scale, onProgress) {
-  const requests = Math.max(CONNECTIONS, 1000 * scale);
+async function measure(framework, { rounds, roundMs, scale }, onProgress) {
   const entries = await Promise.all(
     GUARDS.map(async (guard) => ({
       guard,
@@ -58,7 +56,10 @@ async function measure(framework, rounds, scale, onProgress) {
       measured: /** @type {Rounds} */ ({ perSecond: [], cpuUs: [] }),
     })),
   );
-  for (const { server } of entries) await server.turn(Math.max(CONNECTIONS, WARM_UP * scale));
+  const warmUp = Math.max(CONNECTIONS, WARM_UP * scale);
+  for (const { server } of entries) await server.turn(warmUp);
+  const { seconds } = await entries[0].server.turn(warmUp);
+  const requests = Math.max(CONNECTIONS, Math.round((warmUp * roundMs) / 1000 / seconds));
   for (let round = 0; round < rounds; round++) {
     const sums = entries.map(() => ({ seconds: 0, cpuUs: 0 }));
     for (let turn = 0; turn < TURNS; turn++) {

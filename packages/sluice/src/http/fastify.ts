@@ -11,7 +11,6 @@ import type { Limiter } from "../limiter.js";
 import type { MaybePromise } from "../store.js";
 import { counterFrom } from "./counter.js";
 import { createGuard, type Guard, type GuardDecision, type Platform, type Verdict } from "./guard.js";
-import { lowerCased } from "./headers.js";
 import { nodePlatform, settleAtEnd } from "./nodeResponse.js";
 import { type CommonOptions, checkNames, type GuardOptions, refuseOption } from "./options.js";
 
@@ -137,6 +136,17 @@ function obey(verdict: Verdict | undefined, request: FastifyRequest, reply: Fast
   }
   if (refusal) reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
   return refusal === undefined;
+}
+
+const lowerCase = new Map<string, string>();
+
+/** What Fastify makes of a name, the same string each time: a new one costs it more than a decision does. */
+function lowerCased(name: string): string {
+  const known = lowerCase.get(name);
+  if (known !== undefined) return known;
+  const made = name.toLowerCase();
+  lowerCase.set(name, made);
+  return made;
 }
 
 function brings(options: object): boolean {

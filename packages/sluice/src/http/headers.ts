@@ -49,16 +49,6 @@ export function retryAfterSeconds(decision: { readonly retryAfterMs: number }): 
   return Number.isFinite(decision.retryAfterMs) ? Math.ceil(decision.retryAfterMs / 1000) : undefined;
 }
 
-const lowerCase = new Map<string, string>();
-
-/** A header's name in lower case, the same string each time: a new one costs a server more than a decision does. */
-export function lowerCased(name: string): string {
-  const known = lowerCase.get(name);
-  if (known !== undefined) return known;
-  lowerCase.set(name, name.toLowerCase());
-  return lowerCased(name);
-}
-
 const NONE: readonly Header[] = [];
 /** What changes with the rules alone, and those are the same for most requests. */
 interface FixedParts {

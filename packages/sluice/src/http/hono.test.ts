@@ -53,6 +53,17 @@ test("on Node, headers that a handler uses for many answers stay its own", async
   expect(shared).toEqual({ "Content-Type": "text/plain" });
 });
 
+test("on Node, what a handler tells under the same names gives way", async () => {
+  const app = new Hono();
+  app.use(rateLimit({ limiter: hour(5) }));
+  app.get("*", () => new Response("ok", { headers: { ratelimit: "made up", "Set-Cookie": "a=b" } }));
+  const running = await listen(getRequestListener(app.fetch));
+  opened.push(running);
+  const { headers } = await fetch(running.url);
+  expect(headers.get("RateLimit")).toMatch(/^"hour";r=4;t=\d+$/);
+  expect(headers.get("Set-Cookie")).toBe("a=b");
+});
+
 test("on Node, a handler that writes its answer by itself tells of the decision, too", async () => {
   const app = new Hono<{ Bindings: { outgoing: import("node:http").ServerResponse } }>();
   app.use(rateLimit({ limiter: hour(5) }));

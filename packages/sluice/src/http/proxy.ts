@@ -42,6 +42,8 @@ const UNKNOWN = "unknown";
 const LONGEST_CHAIN = 32;
 /** Looking at headers costs, so a misconfigured proxy is looked for among the first requests alone. */
 const REQUESTS_LOOKED_AT = 1000;
+/** Parsing an IPv6 address takes longer than a decision, and a connection brings many requests. */
+const MOST_KNOWN = 1000;
 
 /** Reads clients as the options say; options that would let clients name themselves are refused. */
 export function clientReader<Request>(options: AddressOptions, read: ReadHeader<Request>): ClientOf<Request> {
@@ -66,6 +68,15 @@ export function clientReader<Request>(options: AddressOptions, read: ReadHeader<
 
 function untrusting<Request>(prefix: number, read: ReadHeader<Request>): ClientOf<Request> {
   let looks = REQUESTS_LOOKED_AT;
+  const known = new Map<string, string | undefined>();
+  const clientOf = (peer: string): string | undefined => {
+    const found = known.get(peer);
+    if (found !== undefined) return found;
+    if (known.size >= MOST_KNOWN) known.clear();
+    const client = clientOfPeer(peer, prefix);
+    known.set(peer, client);
+    return client;
+  };
   return (request, peer) => {
     if (looks > 0 && looks-- > 0 && (read(request, "x-forwarded-for") ?? read(request, "forwarded"))) {
       looks = 0;
@@ -74,7 +85,7 @@ function untrusting<Request>(prefix: number, read: ReadHeader<Request>): ClientO
           "If this server stands behind a proxy, all its clients now count as one: set trustProxy to the number of proxies.",
       );
     }
-    return peer === undefined ? undefined : clientOfPeer(peer, prefix);
+    return peer?.includes(":") ? clientOf(peer) : peer;
   };
 }
 
