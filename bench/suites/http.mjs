@@ -8,14 +8,14 @@ export const about =
   "A route that answers “ok”: bare, behind Sluice's guard, and behind the framework's usual one, each as its " +
   "documentation says and counting in memory; between them a middleware that does nothing, and one that sets two " +
   "headers that never change, which no guard can be much cheaper than. Every server is a process of its own; one more " +
-  "keeps 50 connections busy with one request each at a time, and the servers take turns of about 40 ms, ten in " +
+  "keeps 50 connections busy with one request each at a time, and the servers take turns of about 40 ms, five in " +
   "a round. CPU is what the server's process worked per request. The one client is never over its limit: every " +
   "answer is 200, and carries the guard's headers.";
 
 const LIMIT = 1_000_000_000;
 const CONNECTIONS = 50;
-const TURNS = 10;
-const WARM_UP = 20_000;
+const TURNS = 5;
+const WARM_UP = 10_000;
 /** What the project asks of itself: requests per second beside the bare framework. */
 const WANTED = /** @type {Record<string, number>} */ ({
   express: 0.95,
@@ -136,7 +136,7 @@ function targetsOf(name, { bare, sluice, peer }) {
   return [
     {
       id: `http-${name}-bare`,
-      claim: `Guard beside bare ${title}`,
+      claim: `Guard beside bare ${title}, by CPU`,
       wanted: "at least",
       bound: WANTED[name],
       value: ratio(bare.cpuUs, sluice.cpuUs).median,
@@ -144,7 +144,7 @@ function targetsOf(name, { bare, sluice, peer }) {
     },
     {
       id: `http-${name}-peer`,
-      claim: `Guard on ${title}: times ${peerName}`,
+      claim: `Guard on ${title}: times ${peerName}, by CPU`,
       wanted: "at least",
       bound: 1,
       value: ratio(peer.cpuUs, sluice.cpuUs).median,
