@@ -1,9 +1,11 @@
 // Keeps the harness honest; times nothing. Each benchmark runs for a moment, each contender must really
 // limit, and the pages in docs/ must say what the kept JSON says, figure by figure.
 import { readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { runProcesses } from "../packages/sluice/test/tierProcesses.mjs";
+import { frameworks } from "./contenders/http.mjs";
 import * as contenders from "./contenders/memory.mjs";
 import { loadNoteScripts } from "./contenders/notes.mjs";
 import { bareEvalsha, makers } from "./contenders/redis.mjs";
@@ -85,6 +87,24 @@ test("each contender on Redis admits the limit and refuses the rest", async () =
     expect(answers.filter(Boolean).length, id).toBe(5);
   }
   await server.stop();
+});
+
+describe("each HTTP guard limits", () => {
+  for (const { title, make } of Object.values(frameworks)) {
+    test(title, async () => {
+      for (const [guard, maker] of Object.entries(make)) {
+        const server = await maker({ limit: 5, windowMs: 60_000 });
+        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+        const { port } = server.address() as AddressInfo;
+        const statuses: number[] = [];
+        for (let n = 0; n < 8; n++) statuses.push((await fetch(`http://127.0.0.1:${port}/`)).status);
+        const rest = guard === "sluice" || guard === "peer" ? 429 : 200;
+        expect({ guard, statuses }).toEqual({ guard, statuses: [200, 200, 200, 200, 200, rest, rest, rest] });
+        server.close();
+        server.closeAllConnections();
+      }
+    });
+  }
 });
 
 test("no plot cuts its words off", () => {

@@ -2,6 +2,7 @@
 // Every suite, in the order of the page. Adding one: a file that exports `title`, `about` and `run`, and a line here.
 import * as algorithms from "./algorithms.mjs";
 import * as growth from "./growth.mjs";
+import * as http from "./http.mjs";
 import * as memory from "./memory.mjs";
 import * as redis from "./redis.mjs";
 import * as server from "./server.mjs";
@@ -25,4 +26,4 @@ import * as tiers from "./tiers.mjs";
  */
 
 /** @type {Record<string, Suite>} */
-export const suites = { memory, algorithms, growth, redis, tiers, server, size };
+export const suites = { memory, algorithms, growth, redis, tiers, http, server, size };
