@@ -29,21 +29,12 @@ else
   now = tonumber(now)
 end
 
-local rules, a = {}, 3
+local rules, letters, a = {}, {}, 3
 for i = 1, tonumber(ARGV[2]) do
   local count = tonumber(ARGV[a + 1])
-  local rule = { letter = ARGV[a] }
-  for n = 1, count do rule[n] = tonumber(ARGV[a + 1 + n]) end
-  if rule.letter == 'L' then
-    rule.windows, rule.longest, rule.shortest, rule.slowest = count / 2, rule[2], rule[2], 1
-    for w = 2, rule.windows do
-      local window = rule[w * 2]
-      if window < rule.shortest then rule.shortest = window end
-      if window > rule.longest then rule.longest, rule.slowest = window, w end
-    end
-    rule.remaining, rule.wait, rule.cursor = {}, {}, {}
-  end
-  rules[i] = rule
+  local rule = { unpack(ARGV, a + 2, a + 1 + count) }
+  for n = 1, count do rule[n] = tonumber(rule[n]) end
+  rules[i], letters[i] = rule, ARGV[a]
   a = a + 2 + count
 end
 
@@ -51,17 +42,17 @@ local reply, r, n, run = { now }, 1, 0, nil
 while a <= #ARGV do
   local operation, calls = ARGV[a], tonumber(ARGV[a + 1])
   if operation == 'A' or operation == 'P' then
-    local rule, x, commit, charges = rules[tonumber(ARGV[a + 2])], ARGV[a + 3], operation == 'A', nil
+    local i, x, commit, charges = tonumber(ARGV[a + 2]), ARGV[a + 3], operation == 'A', nil
     local each, run_ends = x == '*', n + calls
     a = a + 4
     while n < run_ends do
       local last = run_ends
       if each then x, a, last = ARGV[a], a + 1, n + 1 end
       local cost = tonumber(x)
-      if rule.letter == 'L' then n, r = express(rule, now, cost, commit, reply, r, n, last) end
+      if letters[i] == 'L' then n, r = express(rules[i], now, cost, commit, reply, r, n, last) end
       if n < last then
         run = run or general(now, reply)
-        charges = charges or { { rule = rule, y = 0, id = '' } }
+        charges = charges or { { rule = rules[i], letter = letters[i], y = 0, id = '' } }
         charges[1].x = cost
         n, r = n + 1, run(commit and 'a' or 'p', charges, n, r)
       end
@@ -70,8 +61,10 @@ while a <= #ARGV do
     local charges, count = {}, tonumber(ARGV[a + 2])
     a = a + 3
     for c = 1, count do
+      local i = tonumber(ARGV[a])
       charges[c] = {
-        rule = rules[tonumber(ARGV[a])], x = tonumber(ARGV[a + 1]), y = tonumber(ARGV[a + 2]), id = ARGV[a + 3],
+        rule = rules[i], letter = letters[i],
+        x = tonumber(ARGV[a + 1]), y = tonumber(ARGV[a + 2]), id = ARGV[a + 3],
       }
       a = a + 4
     end

@@ -1,38 +1,43 @@
--- The commonest calls, decisions on one log alone, mostly in locals: what slidingLog.lua does, where the state is
--- as usual. Decides for the keys after the nth up to the last, and appends to the reply. Stops, having done nothing
--- for the next key, where anything is out of the ordinary: rules that have changed, a clock that stepped back, a
--- pause that left chunks behind, a time to search for in other chunks.
--- Answers how many keys are done, and the length of the reply.
+-- The commonest calls, decisions on one log alone, in locals: what slidingLog.lua does, where the state is as usual.
+-- Decides for the keys after the nth up to the last, and appends to the reply. Stops, having done nothing for the
+-- next key, where anything is out of the ordinary: rules that have changed, a clock that stepped back, a pause that
+-- left chunks behind, a time to search for in other chunks. Answers how many keys are done, and the reply's length.
 local function express(rule, now, cost, commit, reply, r, n, last)
   local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
-  local keys, windows, longest = KEYS, rule.windows, rule.longest
-  local entries_from, charges, new_head = 33 + windows * 28, commit and cost > 0, nil
-  local remaining_of, wait_of, cursor_of = rule.remaining, rule.wait, rule.cursor
+  local keys, windows, charges, longest, slowest = KEYS, #rule / 2, commit and cost > 0, rule[2], 1
+  for w = 2, windows do
+    if rule[w * 2] > longest then longest, slowest = rule[w * 2], w end
+  end
+  local entries_from, period_start = 33 + windows * 28, now - now % longest
+  local key, text, new_head, waits
 
   while n < last do
-    local key = keys[n + 1]
-    local text = call('HGET', key, 'h')
-    local sum, cursors, wide, base, tail, format, width, latest, last_cost = 0, windows, 0, 0, 1, '<I3I2', 5, -2 ^ 53, 0
+    if keys[n + 1] ~= key then
+      key = keys[n + 1]
+      text = call('HGET', key, 'h')
+    end
+    local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
+    local sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = 0, windows, 0, 0, 1, 0, 1, 0, 0, 0
     if text then
-      sum, cursors, wide, base, tail = unpack('<dBBI6I4', text)
+      sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = unpack('<dBBI6I4dI4ddI6', text)
       if wide == 1 then format, width = '<I6I7', 13 end
       latest, last_cost = unpack(format, text, #text - width + 1)
       latest = latest + base
     end
     if latest > now or cursors ~= windows or sum + cost > 9007199254740991 then return n, r end
 
-    local fits, moved, left_chunk, empty = true, false, nil, latest <= now - longest
+    -- What remains goes into the reply; the cursors, once one of them has moved, into a text of their own
+    local fits, empty, moved, slow_chunk = true, latest <= now - longest, nil, 0
     for w = 1, windows do
-      local limit, window = rule[w * 2 - 1], rule[w * 2]
-      local left, remaining, wait, cursor = now - window, limit, 0, false
+      local limit, window, place = rule[w * 2 - 1], rule[w * 2], 5 + w * 28
+      local left, remaining, wait, cursor = now - window, limit, 0, nil
       if latest <= left then
-        if cost > limit then fits, wait = false, -1 end
+        if cost > limit then wait = -1 end
         if not empty then
-          cursor, moved = pack('<ddI6I4I2', window, sum, now, tail, (#text - entries_from + 1) / width), true
+          cursor = pack('<ddI6I4I2', window, sum, now, tail, (#text - entries_from + 1) / width)
         end
       else
-        local place = 5 + w * 28
-        local its_window, gone, oldest = unpack('<ddI6', text, place)
+        if w > 1 then its_window, gone, oldest = unpack('<ddI6', text, place) end
         if its_window ~= window then return n, r end
         remaining = limit - sum + gone
         if oldest <= left or (cost - remaining > 1 and cost > 0 and cost <= limit) then
@@ -55,12 +60,12 @@ local function express(rule, now, cost, commit, reply, r, n, last)
             end
             if at < #chunk then break end
             if hop == 1 then return n, r end
-            if w == rule.slowest then left_chunk = number end
             number, entry = number + 1, 0
           end
           if oldest <= left then
-            oldest, moved = its_base + offset, true
+            oldest = its_base + offset
             cursor = pack('<ddI6I4I2', window, gone, oldest, number, (at - from) / its_width)
+            if w == slowest then slow_chunk = number end
           end
           remaining = limit - sum + gone
           local over = cost - remaining
@@ -73,66 +78,64 @@ local function express(rule, now, cost, commit, reply, r, n, last)
             oldest = its_base + offset
           end
         end
-        if cost > remaining and cost > 0 then fits, wait = false, cost > limit and -1 or oldest - left end
+        if cost > remaining and cost > 0 then wait = cost > limit and -1 or oldest - left end
       end
-      remaining_of[w], wait_of[w], cursor_of[w] = remaining, wait, cursor
+      reply[r + w] = remaining
+      if wait ~= 0 then
+        fits, waits = false, waits or {}
+        waits[w] = wait
+      end
+      if cursor or moved then
+        moved = (moved or sub(text, 33, place - 1)) .. (cursor or sub(text, place, place + 27))
+      end
     end
 
-    if fits and charges then
-      if empty then
-        if text and unpack('<I4', text, 29) < tail then return n, r end
-        if not new_head then
-          local is_wide = cost > 65535
-          new_head = pack('<dBBI6I4dI4', cost, windows, is_wide and 1 or 0, now, 1, 0, 1)
-          for w = 1, windows do new_head = new_head .. pack('<ddI6I4I2', rule[w * 2], 0, now, 1, 0) end
-          new_head = new_head .. pack(is_wide and '<I6I7' or '<I3I2', 0, cost)
-        end
-        call('HSET', key, 'h', new_head)
-      else
-        local kept, entry_cost, offset = #text, cost, now - base
-        if latest == now then kept, entry_cost = kept - width, cost + last_cost end  -- one entry per millisecond
-        local full = kept - entries_from >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215)
-        if not full and not moved then
-          call('HSET', key, 'h',
-            pack(wide == 1 and '<dc0I6I7' or '<dc0I3I2', sum + cost, sub(text, 9, kept), offset, entry_cost))
-        else
-          local before, first = unpack('<dI4', text, 21)
-          if left_chunk then
-            if first ~= left_chunk then return n, r end
-            first = first + 1
-          end
-          local cursors_text = cursor_of[1] or sub(text, 33, 60)
-          for w = 2, windows do cursors_text = cursors_text .. (cursor_of[w] or sub(text, 5 + w * 28, 32 + w * 28)) end
-          if not full then
-            call('HSET', key, 'h', pack(wide == 1 and '<dc0I4c0c0I6I7' or '<dc0I4c0c0I3I2', sum + cost,
-              sub(text, 9, 28), first, cursors_text, sub(text, entries_from, kept), offset, entry_cost))
-          else
-            local its_wide, number = entry_cost > 65535, tail
-            if kept >= entries_from then tail = tail + 1 end
-            local head = pack(its_wide and '<dBBI6I4dI4c0I6I7' or '<dBBI6I4dI4c0I3I2', sum + cost, windows,
-              its_wide and 1 or 0, now, tail, sum + cost - entry_cost, first, cursors_text, 0, entry_cost)
-            if number == tail then
-              call('HSET', key, 'h', head)
-            else
-              call('HSET', key, 'h', head, pack('<I4', number),
-                pack('<BI6dc0', wide, base, before, sub(text, entries_from, kept)))
-            end
-          end
-          if left_chunk then call('HDEL', key, pack('<I4', left_chunk)) end
-        end
+    if not fits or not charges then
+      for w = windows, 1, -1 do
+        local remaining, left = reply[r + w], now - rule[w * 2]
+        local at = r + w * 3
+        reply[at - 1], reply[at] = remaining > 0 and remaining or 0, waits and waits[w] or 0
+        reply[at + 1] = latest > left and latest - left or 0
       end
-      if latest - latest % longest ~= now - now % longest then call('PEXPIRE', key, longest * 2 + TTL_SLACK) end
-      for w = 1, windows do reply[r + w] = remaining_of[w] - cost end
-      r = r + windows
-    else
       reply[r + 1] = -1
-      for w = 1, windows do
-        local left = now - rule[w * 2]
-        reply[r + 2], reply[r + 3] = remaining_of[w] > 0 and remaining_of[w] or 0, wait_of[w]
-        reply[r + 4] = latest > left and latest - left or 0
-        r = r + 3
+      r, waits = r + 1 + windows * 3, nil
+    else
+      local kept, entry_cost, offset = text and #text, cost, now - base
+      if latest == now then kept, entry_cost = kept - width, cost + last_cost end  -- one entry per millisecond
+      if empty then
+        if first < tail then return n, r end
+        if not new_head then
+          new_head = pack('<dBBI6I4dI4', cost, windows, cost > 65535 and 1 or 0, now, 1, 0, 1)
+          for w = 1, windows do new_head = new_head .. pack('<ddI6I4I2', rule[w * 2], 0, now, 1, 0) end
+          new_head = new_head .. pack(cost > 65535 and '<I6I7' or '<I3I2', 0, cost)
+        end
+        text = new_head
+        call('HSET', key, 'h', text)
+      elseif kept - entries_from >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
+        -- The tail becomes a chunk, unless it has no other entry
+        if slow_chunk > first then return n, r end
+        local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
+        text = pack(entry_cost > 65535 and '<dBBI6I4dI4c0I6I7' or '<dBBI6I4dI4c0I3I2', sum + cost, windows,
+          entry_cost > 65535 and 1 or 0, now, closed and tail + 1 or tail, sum + cost - entry_cost, first,
+          moved or sub(text, 33, entries_from - 1), 0, entry_cost)
+        if closed then
+          call('HSET', key, 'h', text, pack('<I4', tail), pack('<BI6dc0', wide, base, before, entries))
+        else
+          call('HSET', key, 'h', text)
+        end
+      elseif moved then
+        if slow_chunk > first + 1 then return n, r end
+        text = pack(wide == 1 and '<dc0I4c0c0I6I7' or '<dc0I4c0c0I3I2', sum + cost, sub(text, 9, 28),
+          slow_chunk > first and slow_chunk or first, moved, sub(text, entries_from, kept), offset, entry_cost)
+        call('HSET', key, 'h', text)
+        if slow_chunk > first then call('HDEL', key, pack('<I4', first)) end
+      else
+        text = pack(wide == 1 and '<dc0I6I7' or '<dc0I3I2', sum + cost, sub(text, 9, kept), offset, entry_cost)
+        call('HSET', key, 'h', text)
       end
-      r = r + 1
+      if latest < period_start then call('PEXPIRE', key, longest * 2 + TTL_SLACK) end
+      for w = 1, windows do reply[r + w] = reply[r + w] - cost end
+      r = r + windows
     end
     n = n + 1
   end

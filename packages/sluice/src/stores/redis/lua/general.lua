@@ -5,10 +5,10 @@ local made, r, first_key = {}, 0, 0
 
 local function prepare(charges)
   for c = 1, #charges do
-    local rule = charges[c].rule
+    local rule, letter = charges[c].rule, charges[c].letter
     if not rule.algorithm then
-      made[rule.letter] = made[rule.letter] or makers[rule.letter]()
-      rule.algorithm = made[rule.letter]
+      made[letter] = made[letter] or makers[letter]()
+      rule.algorithm = made[letter]
       rule.algorithm.prepare(rule)
     end
     charges[c].state = {}

@@ -218,7 +218,13 @@ local function slidingLog()
 
   return {
     load = load, check = check, charge = charge,
-    prepare = function() end,
+    prepare = function(rule)
+      rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
+      for w = 1, rule.windows do
+        if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
+        if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w end
+      end
+    end,
     expires = function(state, rule, w) return state.text and state.latest + rule[w * 2] or 0 end,
     held = function(state, rule, w, now) return slidingLogRare(open, advance).held(state, rule, w, now) end,
     count = function(state, rule, w, now, from, to)
