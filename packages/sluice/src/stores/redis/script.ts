@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "ad231ad1766288cdcc7ef0fcd649668fdde8bd84";
+export const sha = "65c645a9a4f3a966c47bf21b7b5b66a072d0236b";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES = 140
 local function general(now, reply)
@@ -1005,7 +1005,7 @@ new_head = new_head .. pack(cost > 65535 and '<I6I7' or '<I3I2', 0, cost)
 end
 text = new_head
 call('HSET', key, 'h', text)
-elseif kept - entries_from >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
+elseif kept - entries_from + 1 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
 if slow_chunk > first then return n, r end
 local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
 text = pack(entry_cost > 65535 and '<dBBI6I4dI4c0I6I7' or '<dBBI6I4dI4c0I3I2', sum + cost, windows,

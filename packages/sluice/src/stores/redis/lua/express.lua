@@ -111,7 +111,7 @@ local function express(rule, now, cost, commit, reply, r, n, last)
         end
         text = new_head
         call('HSET', key, 'h', text)
-      elseif kept - entries_from >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
+      elseif kept - entries_from + 1 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
         -- The tail becomes a chunk, unless it has no other entry
         if slow_chunk > first then return n, r end
         local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
