@@ -1,47 +1,122 @@
-import type { Charge } from "../../store.js";
-import { planOf, type Spec } from "./plan.js";
-
-/** One Redis key and what is done with it; `members` are the charges it answers, in order. */
-export interface Unit {
-  readonly spec: Spec;
-  readonly key: string;
-  readonly x: number;
-  readonly y: number;
-  readonly id: string;
-  readonly members: readonly number[];
-}
+import type { Charge, Settlement } from "../../store.js";
+import { type Part, planOf, type Spec } from "./plan.js";
+import type { Reply } from "./reply.js";
 
 /** The operations of the script, by the letters that driver.lua explains. */
 export type Operation = "a" | "p" | "s" | "t" | "c" | "d" | "e";
 
 /** One atomic operation on some keys. */
-export interface Call {
+export interface Question {
   readonly operation: Operation;
-  readonly units: readonly Unit[];
+  readonly charges: readonly (Charge | Settlement)[];
+  /** The charges as the script takes them, one Redis key each. */
+  readonly parts: readonly Part[];
 }
 
-const REPLIES_PER_WINDOW: Readonly<Record<Operation, number>> = { a: 4, p: 4, s: 0, t: 5, c: 3, d: 0, e: 1 };
+/** A question and who waits for its answer. */
+export class Call<T> implements Question {
+  readonly operation: Operation;
+  readonly charges: readonly (Charge | Settlement)[];
+  readonly parts: readonly Part[];
+  readonly #read: (reply: Reply, question: Question) => T;
+  readonly #resolve: (answer: T) => void;
+  readonly fail: (error: unknown) => void;
 
-/** How many values the script answers to a call. */
-export function repliesTo({ operation, units }: Call): number {
-  let replies = 0;
-  for (const unit of units) replies += unit.spec.windows * REPLIES_PER_WINDOW[operation];
-  return replies;
+  constructor(
+    operation: Operation,
+    charges: readonly (Charge | Settlement)[],
+    read: (reply: Reply, question: Question) => T,
+    resolve: (answer: T) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.operation = operation;
+    this.charges = charges;
+    this.parts = planOf(charges);
+    this.#read = read;
+    this.#resolve = resolve;
+    this.fail = reject;
+  }
+
+  answer(reply: Reply): void {
+    this.#resolve(this.#read(reply, this));
+  }
 }
 
-/** The charges of one call as the script takes them, with `y` for each. */
-export function unitsOf(prefix: string, charges: readonly Charge[], y: (c: number) => number): Unit[] {
-  return planOf(charges).map(({ spec, members }) => {
-    const charge = charges[members[0]];
-    return {
-      spec,
-      key: redisKey(prefix, charge, spec.suffix),
-      x: charge.cost,
-      y: y(members[0]),
-      id: charge.id ?? "",
-      members,
-    };
-  });
+/** A run of alike calls: where it begins among the arguments, and the first of its calls. */
+interface Run {
+  readonly first: Question;
+  readonly start: number;
+  calls: number;
+  /** Whether the arguments list a cost for each of the calls. */
+  each: boolean;
+}
+
+/** Keys and arguments of the script for these calls; runs of alike calls are described once. */
+export function encode(
+  prefix: string,
+  now: string,
+  calls: readonly Question[],
+): { keys: string[]; args: string[] } {
+  const keys: string[] = [];
+  const args: string[] = [];
+  const specs = new Map<Spec, number>();
+  let run: Run | undefined;
+  for (const call of calls) {
+    const { charges, parts } = call;
+    for (const { spec, members } of parts) keys.push(redisKey(prefix, charges[members[0]], spec.suffix));
+    if (run !== undefined && joins(run, call, args)) {
+      args[run.start + 1] = String(++run.calls);
+      continue;
+    }
+    run = { first: call, start: args.length, calls: 1, each: false };
+    for (const { spec } of parts) if (!specs.has(spec)) specs.set(spec, specs.size + 1);
+    if (isPlain(call)) {
+      args.push(call.operation.toUpperCase(), "1", String(specs.get(parts[0].spec)), String(charges[0].cost));
+      continue;
+    }
+    args.push(call.operation, "1", String(parts.length));
+    for (const { spec, members } of parts) {
+      const charge = charges[members[0]];
+      args.push(String(specs.get(spec)), String(charge.cost), String(yOf(charge)), charge.id ?? "");
+    }
+  }
+  const rules = [...specs.keys()].flatMap((spec) => spec.args);
+  return { keys, args: [now, String(specs.size), ...rules, ...args] };
+}
+
+/** Whether a call goes with a run; plain calls may differ in their costs, which are then listed. */
+function joins(run: Run, call: Question, args: string[]): boolean {
+  const { first, start } = run;
+  if (call.operation !== first.operation || call.parts !== first.parts) return false;
+  const plain = isPlain(call);
+  if (plain !== isPlain(first)) return false;
+  if (!plain) return call.parts.every(({ members: [m] }) => alike(call.charges[m], first.charges[m]));
+  const { cost } = call.charges[0];
+  const firstCost = first.charges[0].cost;
+  if (!run.each) {
+    if (cost === firstCost) return true;
+    if (run.calls > 1) return false;
+    run.each = true;
+    args[start + 3] = "*";
+    args.push(String(firstCost));
+  }
+  args.push(String(cost));
+  return true;
+}
+
+function alike(a: Charge | Settlement, b: Charge | Settlement): boolean {
+  return a.cost === b.cost && yOf(a) === yOf(b) && a.id === b.id;
+}
+
+/** Whether a call is a decision on one Redis key, and there is nothing to tell besides the cost. */
+function isPlain({ operation, parts, charges: [{ id, look }] }: Question): boolean {
+  return (operation === "a" || operation === "p") && parts.length === 1 && id === undefined && look !== true;
+}
+
+/** The time of a settlement or the end of a period; of a charge, whether it only looks. */
+function yOf(charge: Charge | Settlement): number {
+  if ("at" in charge) return charge.at;
+  return charge.look === true ? 1 : 0;
 }
 
 /**
@@ -60,35 +135,4 @@ function escapeKey(text: string): string {
     /[%{}/]|\p{Surrogate}/gu,
     (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-}
-
-/** Keys and arguments of the script for these calls; runs of alike calls are described once. */
-export function encode(now: string, calls: readonly Call[]): { keys: string[]; args: string[] } {
-  const keys: string[] = [];
-  const runs: string[] = [];
-  const specs = new Map<Spec, number>();
-  let counted = -1;
-  for (let n = 0; n < calls.length; n++) {
-    const call = calls[n];
-    for (const unit of call.units) keys.push(unit.key);
-    if (n > 0 && alike(call, calls[n - 1])) {
-      runs[counted] = String(Number(runs[counted]) + 1);
-      continue;
-    }
-    counted = runs.push(call.operation, "1", String(call.units.length)) - 2;
-    for (const { spec, x, y, id } of call.units) {
-      if (!specs.has(spec)) specs.set(spec, specs.size + 1);
-      runs.push(String(specs.get(spec)), String(x), String(y), id);
-    }
-  }
-  const rules = [...specs.keys()].flatMap((spec) => spec.args);
-  return { keys, args: [now, String(specs.size), ...rules, ...runs] };
-}
-
-function alike(a: Call, b: Call): boolean {
-  if (a.operation !== b.operation || a.units.length !== b.units.length) return false;
-  return a.units.every((unit, u) => {
-    const other = b.units[u];
-    return unit.spec === other.spec && unit.x === other.x && unit.y === other.y && unit.id === other.id;
-  });
 }
