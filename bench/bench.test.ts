@@ -1,9 +1,12 @@
 // Keeps the harness honest; times nothing. Each benchmark runs for a moment, each contender must really
 // limit, and the pages in docs/ must say what the kept JSON says, figure by figure.
 import { readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { redisStore } from "sluice/redis";
 import { afterEach, describe, expect, test } from "vitest";
+import { runProcesses } from "../packages/sluice/test/tierProcesses.mjs";
+import { frameworks } from "./contenders/http.mjs";
 import * as contenders from "./contenders/memory.mjs";
 import { loadNoteScripts } from "./contenders/notes.mjs";
 import { bareEvalsha, makers } from "./contenders/redis.mjs";
@@ -88,6 +91,24 @@ test("each contender on Redis admits the limit and refuses the rest", async () =
   await server.stop();
 });
 
+describe("each HTTP guard limits", () => {
+  for (const { title, make } of Object.values(frameworks)) {
+    test(title, async () => {
+      for (const [guard, maker] of Object.entries(make)) {
+        const server = await maker({ limit: 5, windowMs: 60_000 });
+        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+        const { port } = server.address() as AddressInfo;
+        const statuses: number[] = [];
+        for (let n = 0; n < 8; n++) statuses.push((await fetch(`http://127.0.0.1:${port}/`)).status);
+        const rest = guard === "sluice" || guard === "peer" ? 429 : 200;
+        expect({ guard, statuses }).toEqual({ guard, statuses: [200, 200, 200, 200, 200, rest, rest, rest] });
+        server.close();
+        server.closeAllConnections();
+      }
+    });
+  }
+});
+
 test("no plot cuts its words off", () => {
   const words = [...allFiles()]
     .filter(([name]) => name.endsWith(".svg"))
@@ -115,6 +136,26 @@ test("each call of the suite llm admits the limit and refuses the rest, on Redis
       const answers = await Promise.all(Array.from({ length: 20 }, () => call("user")));
       expect(answers.filter(Boolean).length, id).toBe(5);
     }
+  }
+  await server.stop();
+});
+
+test("processes that share a full key admit what is free again, with leases and without", async () => {
+  const server = await startRedis();
+  const shared = {
+    redis: { path: server.path },
+    processes: 2,
+    limit: 2000,
+    window: 1000,
+    load: 3,
+    isFull: true,
+  };
+  for (const leases of [false, true]) {
+    const { calls, failed, admitted, most } = await runProcesses({ ...shared, leases, durationMs: 1000 });
+    expect({ leases, failed, isOver: most > shared.limit }).toEqual({ leases, failed: 0, isOver: false });
+    expect(calls).toBeGreaterThan(5000);
+    expect(admitted).toBeGreaterThan(shared.limit / 2);
+    expect(admitted).toBeLessThan(calls);
   }
   await server.stop();
 });

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const folder = join(fileURLToPath(import.meta.url), "../../packages/sluice/src/stores/redis");
-const parts = [
+/** What the general path is made of stands in one function, which a script call makes only when it needs it. */
+const generalParts = [
   "slidingLogRare",
   "slidingLog",
   "slidingLogZset",
@@ -15,21 +16,30 @@ const parts = [
   "tokenBucket",
   "concurrent",
   "leased",
-  "express",
-  "driver",
+  "general",
 ];
 // A key outlives its state by a second; on an injected clock, by an hour of the server's.
-const preamble = "local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000\n";
+// A chunk of a log is full at 28 entries of 5 bytes: less takes more memory, more takes longer to copy.
+const preamble = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
+local CHUNK_BYTES = 140`;
 
-/** Comments and indentation are for readers of the .lua files; the server gets none of them. */
-const code = parts
-  .map((part) => readFileSync(join(folder, "lua", `${part}.lua`), "utf8"))
-  .join("\n")
-  .split("\n")
-  .map((line) => line.replace(/(^|\s)--.*$/, "").trim())
-  .filter((line) => line !== "")
-  .join("\n");
-const script = preamble + code;
+/** Comments and indentation are for readers of the .lua files; the server gets none of them. @param {string} part */
+function codeOf(part) {
+  return readFileSync(join(folder, "lua", `${part}.lua`), "utf8")
+    .split("\n")
+    .map((line) => line.replace(/(^|\s)--.*$/, "").trim())
+    .filter((line) => line !== "")
+    .join("\n");
+}
+
+const script = [
+  preamble,
+  "local function general(now, reply)",
+  ...generalParts.map(codeOf),
+  "end",
+  codeOf("express"),
+  codeOf("driver"),
+].join("\n");
 const sha = createHash("sha1").update(script).digest("hex");
 const module = `// Generated from lua/*.lua by scripts/lua.mjs; do not edit.
 export const sha = "${sha}";

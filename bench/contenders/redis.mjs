@@ -31,13 +31,17 @@ export const bareEvalsha = {
   },
 };
 
+/** One for each client, as an application has it. @type {WeakMap<Redis, import("sluice").Store>} */
+const stores = new WeakMap();
+
 /** @param {string} id @param {string} label @param {(rule: Rule) => import("sluice").RuleInput | import("sluice").RuleInput[]} rules @returns {Maker} */
 export function sluice(id, label, rules) {
   return {
     id,
     label,
     make(redis, rule, clock) {
-      const store = redisStore(redis, clock === undefined ? {} : { clock });
+      const store = stores.get(redis) ?? redisStore(redis, clock === undefined ? {} : { clock });
+      stores.set(redis, store);
       const limiter = createLimiter({ name: id, store, rules: rules(rule) });
       return async (key, cost) => (await limiter.tryAcquire(key, cost)).allowed;
     },

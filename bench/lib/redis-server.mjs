@@ -21,7 +21,7 @@ export function redisVersion() {
 
 /**
  * A Redis of one's own that keeps nothing on disk, reached by a socket in a folder that goes with it.
- * @returns {Promise<{ path: string, connect: () => Redis, stop: () => Promise<void> }>}
+ * @returns {Promise<{ path: string, connect: () => Redis, signal: (name: "SIGSTOP" | "SIGCONT") => void, stop: () => Promise<void> }>}
  */
 export async function startRedis() {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
@@ -45,6 +45,7 @@ export async function startRedis() {
   return {
     path,
     connect,
+    signal: (name) => void server.kill(name),
     async stop() {
       for (const client of clients) client.disconnect();
       server.kill("SIGKILL");

@@ -38,18 +38,27 @@ const POWERS = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
  * @property {number} cost
  * @property {number} stepMs how much time passes with each call, by an injected clock
  * @property {number} warmUp how many calls bring it to the state that is measured
+ * @property {number} [filled] how many requests each key holds before, each at a time of its own
  */
 
-const atItsLimit = "One key at its limit, the window sliding.";
+/** A batch has one time, so that each of these must be asked once in it for each request to have its own. */
+const SLIDING_KEYS = 20;
+const atItsLimit = `${SLIDING_KEYS} keys just within their limit, the window sliding, one call for each.`;
 
-/** @param {number} limit @param {number} cost @returns {Setting} each call asks for what has just become free */
-function oneKey(limit, cost) {
+/**
+ * As one request enters another leaves. Room for two more, so that all are admitted whatever batches they make.
+ * @param {number} limit requests
+ * @param {number} cost of each
+ * @returns {Setting}
+ */
+function sliding(limit, cost) {
   return {
     rules: [slidingLog({ limit: limit * cost, window: DAY_MS })],
-    keys: ["key"],
+    keys: keysOf(SLIDING_KEYS),
     cost,
-    stepMs: DAY_MS / limit,
-    warmUp: limit * 1.2,
+    stepMs: DAY_MS / (limit - 2) / SLIDING_KEYS,
+    warmUp: SLIDING_KEYS * 10,
+    filled: Math.round(limit * 1.2),
   };
 }
 
@@ -77,7 +86,7 @@ function quantities(most) {
       title: "Limit, on Redis",
       note: atItsLimit,
       values: powers,
-      setting: (limit) => oneKey(limit, 1),
+      setting: (limit) => sliding(limit, 1),
       flat: true,
     },
     {
@@ -85,20 +94,20 @@ function quantities(most) {
       title: "Cost of one request, on Redis",
       note: atItsLimit,
       values: [1, ...powers],
-      setting: (cost) => oneKey(100, cost),
+      setting: (cost) => sliding(100, cost),
       flat: true,
     },
     {
       id: "keys",
       title: "Number of keys, on Redis",
-      note: "Keys in turn, half the demand that a limit of 100 per minute allows.",
+      note: `${IN_FLIGHT} calls in flight, keys in turn, half the demand that a limit of 100 per minute allows.`,
       values: [1, ...powers.filter((value) => value <= 100_000)],
       setting: manyKeys,
     },
     {
       id: "rules",
       title: "Number of rules, on Redis",
-      note: "Exact windows over one string key, decided together; 100 keys, half the demand that the limits allow.",
+      note: "Exact windows over one string key, decided together; 100 keys and calls in flight, half the demand that the limits allow.",
       values: [1, 2, 3, 5, 8],
       setting: manyRules,
     },
@@ -118,7 +127,7 @@ export async function growOnRedis(connect, { onProgress = () => {}, ...effort },
   for (const [n, quantity] of all.entries()) {
     const { id, values, setting, flat } = quantity;
     const laps = await race(
-      values.map((value) => contender(connect(), `${id}-${value}`, setting(value))),
+      await Promise.all(values.map((value) => contender(connect(), `${id}-${value}`, setting(value)))),
       { ...effort, onProgress: (done, total) => onProgress(n + done / total, all.length) },
     );
     const cells = Object.fromEntries(
@@ -130,17 +139,23 @@ export async function growOnRedis(connect, { onProgress = () => {}, ...effort },
   return measured;
 }
 
-/** @param {Redis} redis @param {string} name @param {Setting} setting @returns {Contender} */
-function contender(redis, name, { rules, keys, cost, stepMs, warmUp }) {
+/** @param {Redis} redis @param {string} name @param {Setting} setting @returns {Promise<Contender>} */
+async function contender(redis, name, setting) {
+  const { rules, keys, cost, stepMs, warmUp, filled = 0 } = setting;
+  const limiterAt = (/** @type {() => number} */ clock) =>
+    createLimiter({ name, store: redisStore(redis, { clock }), rules });
   let now = START;
-  const store = redisStore(redis, { clock: () => Math.floor(now) });
-  const limiter = createLimiter({ name, store, rules });
+  if (filled > 0) {
+    await fill(redis, setting, (time) => limiterAt(() => time), `/${name}/`);
+    now += filled * stepMs * keys.length;
+  }
+  const limiter = limiterAt(() => Math.floor(now));
   const decide = async (/** @type {string} */ key) => {
     now += stepMs;
     return (await limiter.tryAcquire(key, cost)).allowed;
   };
   return {
-    ...calls(decide, keys, IN_FLIGHT),
+    ...calls(decide, keys, filled > 0 ? keys.length : IN_FLIGHT),
     id: name,
     label: name,
     warmUp,
@@ -148,12 +163,30 @@ function contender(redis, name, { rules, keys, cost, stepMs, warmUp }) {
   };
 }
 
+/**
+ * Fills one key, each request at its own time and so by its own store, and copies it to the others.
+ * @param {Redis} redis
+ * @param {Setting} setting
+ * @param {(time: number) => import("sluice").Limiter} limiterAt
+ * @param {string} path what its Redis key has in it
+ */
+async function fill(redis, { keys, cost, stepMs, filled = 0 }, limiterAt, path) {
+  const [first = "", ...others] = keys;
+  for (let n = 0; n < filled; n += 1_000) {
+    const requests = Array.from({ length: Math.min(1_000, filled - n) }, (_, m) => n + m);
+    const times = requests.map((request) => START + Math.floor(request * stepMs * keys.length));
+    await Promise.all(times.map((time) => limiterAt(time).tryAcquire(first, cost)));
+  }
+  const [source = ""] = await redis.keys(`*{${first}}*${path}*`);
+  for (const key of others) await redis.call("COPY", source, source.replace(`{${first}}`, `{${key}}`));
+}
+
 /** @param {Quantity} quantity @param {Record<string, Spread>} cells @returns {Section} */
 function section({ id, title, note, values }, cells) {
   return {
     id: `redis-${id}`,
     title,
-    note: `Redis' CPU per decision of the exact log, ${IN_FLIGHT} calls in flight. ${note}`,
+    note: `Redis' CPU per decision of the exact log. ${note}`,
     columns: values.map((value) => ({
       key: String(value),
       title: value.toLocaleString("en-US"),

@@ -15,6 +15,9 @@ const sluice = JSON.parse(
 
 /** What a first program imports. */
 const FIRST = 'export { createLimiter, memoryStore, slidingLog } from "sluice"';
+/** What a first guard imports, where it is given a limiter. */
+const GUARD =
+  'export { rateLimit } from "sluice/express"; export { createLimiter, slidingLog } from "sluice"';
 const peers = {
   "rate-limiter-flexible": 'export { RateLimiterMemory } from "rate-limiter-flexible"',
   "@upstash/ratelimit": 'export { Ratelimit } from "@upstash/ratelimit"',
@@ -37,6 +40,7 @@ export async function run({ onProgress }) {
   const imports = [
     { id: "first", label: "Sluice: createLimiter, slidingLog, memoryStore", code: FIRST },
     { id: "all", label: "Sluice: everything of `sluice`", code: 'export * from "sluice"' },
+    { id: "guard", label: "Sluice: a guard of `sluice/express`, createLimiter, slidingLog", code: GUARD },
     ...subpaths.map((path) => ({
       id: path,
       label: `Sluice: everything of \`${path}\``,
@@ -44,11 +48,13 @@ export async function run({ onProgress }) {
     })),
     ...Object.entries(peers).map(([label, code]) => ({ id: label, label, code })),
   ];
+  /** @type {{ id: string, label: string, cells: { min: number, gzip: number } }[]} */
   const rows = [];
   for (const { id, label, code } of imports) {
     rows.push({ id, label, cells: await sizes(code) });
     onProgress(rows.length / imports.length);
   }
+  const gzipped = (/** @type {string} */ id) => rows.find((row) => row.id === id)?.cells.gzip ?? Number.NaN;
   return {
     sections: [
       {
@@ -69,16 +75,37 @@ export async function run({ onProgress }) {
       },
     ],
     targets: [
-      {
-        id: "size-first",
-        claim: "createLimiter + slidingLog + memoryStore, minified and gzipped",
-        wanted: "at most",
-        bound: 8,
-        value: rows[0]?.cells.gzip ?? Number.NaN,
-        unit: "kB",
-      },
+      target(
+        "size-first",
+        "createLimiter + slidingLog + memoryStore, minified and gzipped",
+        8,
+        gzipped("first"),
+      ),
+      target(
+        "size-guard",
+        "A guard of sluice/express with its own exact rule in memory, minified and gzipped",
+        9,
+        gzipped("sluice/express"),
+      ),
+      target(
+        "size-guard-limiter",
+        "A guard of sluice/express + createLimiter + slidingLog, minified and gzipped",
+        9,
+        gzipped("guard"),
+      ),
     ],
   };
+}
+
+/**
+ * @param {string} id
+ * @param {string} claim
+ * @param {number} bound
+ * @param {number} value
+ * @returns {import("../lib/report.mjs").Target}
+ */
+function target(id, claim, bound, value) {
+  return { id, claim, wanted: "at most", bound, value, unit: "kB" };
 }
 
 /** @param {string} contents */

@@ -2,9 +2,11 @@ import { readFileSync } from "node:fs";
 import { request } from "node:https";
 import { fileURLToPath } from "node:url";
 import { credentials, makeClientConstructor } from "@grpc/grpc-js";
+import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { freePort, startRedis } from "../../sluice/test/redisServer.js";
 import { rateLimitService } from "./grpc/server.js";
+import { openRedis } from "./limits/redis.js";
 import { descriptor, testServer } from "./testing/testServer.js";
 
 // Certificates of a test authority whose key was thrown away; they protect nothing.
@@ -58,7 +60,7 @@ test("clients can be asked for a certificate", async () => {
   await expect(decide(grpc!.port, read("ca.pem"))).rejects.toThrow();
 });
 
-test("Redis is spoken to over TLS, and only if its certificate is good", async () => {
+async function startTlsRedis(): Promise<number> {
   const port = await freePort();
   const secured = await startRedis(
     "--tls-port",
@@ -73,6 +75,11 @@ test("Redis is spoken to over TLS, and only if its certificate is good", async (
     "no",
   );
   onTestFinished(() => secured.stop());
+  return port;
+}
+
+test("Redis is spoken to over TLS, and only if its certificate is good", async () => {
+  const port = await startTlsRedis();
   const trusting = await testServer([
     LIMITS,
     `redis: { url: "rediss://localhost:${port}", tls: { ca: "${path("ca.pem")}" } }`,
@@ -81,4 +88,18 @@ test("Redis is spoken to over TLS, and only if its certificate is good", async (
   expect((await trusting.ask("/v1/limiters/api/acquire", { key: "a" })).body).toMatchObject({ remaining: 2 });
   const wary = await testServer([LIMITS, `redis: { url: "rediss://localhost:${port}" }`]);
   expect((await wary.ask("/readyz")).body).toMatchObject({ store: { answers: false } });
+});
+
+test("a handshake with a bad certificate can be broken off", async () => {
+  const port = await startTlsRedis();
+  for (let n = 0; n < 20; n++) {
+    const { close } = openRedis(
+      { url: `rediss://localhost:${port}`, cluster: false },
+      pino({ level: "silent" }),
+    );
+    await new Promise((resolve) => setTimeout(resolve, n / 2));
+    // As on a busy machine: connected in the meantime, and not told yet.
+    for (const end = performance.now() + 10; performance.now() < end; );
+    await expect(close()).resolves.toBeUndefined(); // and nothing is thrown later, which would fail the run
+  }
 });

@@ -1,4 +1,4 @@
-import { SluiceError, show } from "./errors.js";
+import { isWhole, SluiceError, show } from "./errors.js";
 
 /** Milliseconds, or a whole number with a unit: `"250ms"`, `"1s"`, `"1m"`, `"1h"`, `"1d"`. */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
@@ -14,7 +14,7 @@ export function milliseconds(what: string, duration: unknown): number {
     const [, digits, unit] = /^(\d+)(ms|s|m|h|d)$/.exec(duration) ?? [];
     ms = digits && unit ? Number(digits) * UNITS[unit as keyof typeof UNITS] : Number.NaN;
   }
-  if (typeof ms === "number" && Number.isInteger(ms) && ms >= 1 && ms <= LONGEST) return ms;
+  if (isWhole(ms) && ms >= 1 && ms <= LONGEST) return ms;
   throw new SluiceError(
     "INVALID_RULE",
     `${what} must be "250ms", "1s", "1m", "1h", "1d" or whole milliseconds, from 1 ms to ${LONGEST_DAYS} days; got ${show(duration)}.`,

@@ -55,7 +55,14 @@ export function wholeNumber(
   min: number,
   max: number = Number.MAX_SAFE_INTEGER,
 ): number {
-  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
+  return isWhole(value) && value >= min && value <= max ? value : refuse(code, what, value, min, max);
+}
+
+export function isWhole(value: unknown): value is number {
+  return Number.isInteger(value);
+}
+
+function refuse(code: SluiceErrorCode, what: string, value: unknown, min: number, max: number): never {
   const range =
     max === Number.MAX_SAFE_INTEGER ? `of at least ${min} (up to 2^53 - 1)` : `from ${min} to ${max}`;
   throw new SluiceError(code, `${what} must be a whole number ${range}; got ${show(value)}.`);

@@ -12,13 +12,14 @@ export const LONGEST_KEY = 16_384;
  * parts that the rule counts by.
  */
 export function keyFor(rule: Rule, key: Key): string {
+  return typeof key === "string" && rule.by === undefined ? bounded(key) : keyOfParts(rule, key);
+}
+
+function keyOfParts(rule: Rule, key: Key): string {
   if (typeof key === "string") {
-    if (rule.by) {
-      refuse(
-        `Rule "${rule.name}" counts by ${rule.by.join(", ")}, so its key must be an object with these; got ${show(key)}.`,
-      );
-    }
-    return bounded(key);
+    refuse(
+      `Rule "${rule.name}" counts by ${rule.by?.join(", ")}, so its key must be an object with these; got ${show(key)}.`,
+    );
   }
   if (typeof key !== "object" || key === null || Array.isArray(key)) {
     refuse(`A key must be a string or an object of parts, such as { user: "42" }; got ${show(key)}.`);
@@ -58,8 +59,11 @@ function escapePart(text: string): string {
 }
 
 function bounded(key: string): string {
-  if (key.length > 0 && key.length <= LONGEST_KEY) return key;
-  return refuse(`A key must have 1 to ${LONGEST_KEY} characters; got ${key.length}.`);
+  return key.length > 0 && key.length <= LONGEST_KEY ? key : refuseLength(key);
+}
+
+function refuseLength({ length }: string): never {
+  return refuse(`A key must have 1 to ${LONGEST_KEY} characters; got ${length}.`);
 }
 
 function refuse(message: string): never {

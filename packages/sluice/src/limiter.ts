@@ -118,7 +118,9 @@ class RuleLimiter implements Limiter {
   }
 
   async tryAcquire(key: Key, cost = 1, options?: RequestOptions): Promise<Decision> {
-    return combine(await this.#store.decide(this.#charges(key, cost, options), true));
+    const rules = this.#store.decide(this.#charges(key, cost, options), true);
+    // Waiting for what is there already would take as long as deciding it.
+    return combine(this.sync ? (rules as readonly RuleDecision[]) : await rules);
   }
 
   tryAcquireSync(key: Key, cost = 1): Decision {
@@ -214,15 +216,24 @@ class RuleLimiter implements Limiter {
     wholeNumber("INVALID_COST", "A cost", cost, 0);
     const partition = typeof key === "string" ? key : partitionOf(this.name, key, this.#partition);
     const id = this.#named ? uniqueId(options?.id) : undefined;
-    const charges = new Array<Charge>(this.rules.length);
-    for (let r = 0; r < charges.length; r++) {
-      const rule = this.rules[r];
-      const charge = { rule, key: keyFor(rule, key), cost, partition };
-      // A window with a lease counts for good what has no id.
-      charges[r] = id === undefined || (rule.lease && !holds) ? charge : { ...charge, id };
-    }
+    const { rules } = this;
+    const charges = [chargeOf(rules[0], key, cost, partition, id, holds)];
+    for (let r = 1; r < rules.length; r++) charges.push(chargeOf(rules[r], key, cost, partition, id, holds));
     return charges;
   }
+}
+
+/** A window with a lease counts for good what has no id. */
+function chargeOf(
+  rule: StoredRule,
+  key: Key,
+  cost: number,
+  partition: string,
+  id: string | undefined,
+  holds: boolean,
+): Charge {
+  const isHeld = holds || id === undefined || rule.lease === undefined;
+  return { rule, key: keyFor(rule, key), cost, partition, id: isHeld ? id : undefined };
 }
 
 /** Unique among all processes, with the caller's own name for the request behind it. */

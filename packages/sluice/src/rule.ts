@@ -1,6 +1,7 @@
+import type { Algorithm } from "./algorithms/algorithm.js";
 import { concurrent as concurrentArithmetic } from "./algorithms/concurrent.js";
 import { fixedWindow as fixedWindowArithmetic } from "./algorithms/fixedWindow.js";
-import { type AlgorithmName, type Kind, kindOf, know } from "./algorithms/index.js";
+import { type AlgorithmName, algorithmOf, know } from "./algorithms/index.js";
 import { leakyBucket as leakyBucketArithmetic } from "./algorithms/leakyBucket.js";
 import { leased } from "./algorithms/leased.js";
 import { slidingCells as slidingCellsArithmetic } from "./algorithms/slidingCells.js";
@@ -79,111 +80,105 @@ export interface Rule {
 
 /** Exact: at most `limit` in any window, not one fewer when asked. The default choice. */
 export const slidingLog = (options: SlidingLogOptions): Rule =>
-  build(LOG, { ...options, algorithm: "slidingLog" });
+  build({ ...options, algorithm: "slidingLog" }, slidingLogArithmetic, withLayout);
 
 /**
  * Never over the limit, in memory that does not grow with it; refuses up to one cell early. With
  * `mode: "weighted"` approximate: at most the limit plus what the oldest cell holds.
  */
 export const slidingCells = (options: SlidingCellsOptions): Rule =>
-  build(CELLS, { ...options, algorithm: "slidingCells" });
+  build({ ...options, algorithm: "slidingCells" }, slidingCellsArithmetic, withCells);
 
 /** Approximate, up to twice the limit for an adversary: two windows, the previous one weighted. */
 export const slidingCounter = (options: RuleOptions): Rule =>
-  build(COUNTER, { ...options, algorithm: "slidingCounter" });
+  build({ ...options, algorithm: "slidingCounter" }, slidingCounterArithmetic);
 
 /** At most twice the limit across a boundary: the baseline the others are compared with. */
 export const fixedWindow = (options: RuleOptions): Rule =>
-  build(FIXED, { ...options, algorithm: "fixedWindow" });
+  build({ ...options, algorithm: "fixedWindow" }, fixedWindowArithmetic);
 
 /** At most `burst + limit` per window: refills continuously, `burst` (default `limit`) at once. */
 export const tokenBucket = (options: BucketOptions): Rule =>
-  build(TOKENS, { ...options, algorithm: "tokenBucket" });
+  build({ ...options, algorithm: "tokenBucket" }, tokenBucketArithmetic, withBurst);
 
 /** Evenly spaced, `window / limit` apart, with up to `burst` (default 1) at once. */
 export const leakyBucket = (options: BucketOptions): Rule =>
-  build(LEAKS, { ...options, algorithm: "leakyBucket" });
+  build({ ...options, algorithm: "leakyBucket" }, leakyBucketArithmetic, withBurst);
 
 /** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
 export const concurrent = (options: ConcurrentOptions): Rule =>
-  build(SLOTS, { ...options, algorithm: "concurrent" });
+  build({ ...options, algorithm: "concurrent" }, concurrentArithmetic);
 
 /** A rule out of plain data, such as YAML's or JSON's, whatever its algorithm. Safe on unchecked data. */
 export function rule(input: RuleInput): Rule {
-  const kinds: Readonly<Record<AlgorithmName, Kind>> = {
-    slidingLog: LOG,
-    slidingCells: CELLS,
-    slidingCounter: COUNTER,
-    fixedWindow: FIXED,
-    tokenBucket: TOKENS,
-    leakyBucket: LEAKS,
-    concurrent: SLOTS,
+  const builders: Readonly<Record<AlgorithmName, (input: never) => Rule>> = {
+    slidingLog,
+    slidingCells,
+    slidingCounter,
+    fixedWindow,
+    tokenBucket,
+    leakyBucket,
+    concurrent,
   };
-  checkObject(input);
-  const { algorithm } = input;
-  if (!Object.hasOwn(kinds, algorithm)) {
-    refuse(`A rule's algorithm must be one of ${Object.keys(kinds).join(", ")}; got ${show(algorithm)}.`);
-  }
-  const kind = kinds[algorithm];
-  const built = build(kind, input);
-  if (built.lease !== undefined) {
-    if (built.layout === "zset") {
-      refuse('A slidingLog with a lease must have the layout "compact"; got "zset".');
-    }
-    know(`leased ${algorithm}`, { ...kind, arithmetic: leased(kind.arithmetic) });
+  const isKnown = typeof input === "object" && input !== null && Object.hasOwn(builders, input.algorithm);
+  const built = isKnown ? builders[input.algorithm](input as never) : checkRule(input);
+  const { algorithm, lease, layout } = built;
+  if (lease !== undefined) {
+    if (layout === "zset") refuse('A slidingLog with a lease must have the layout "compact"; got "zset".');
+    know(`leased ${algorithm}`, leased(algorithmOf({ algorithm })));
   }
   return built;
 }
 
-function build(kind: Kind, input: RuleInput): Rule {
-  know(input.algorithm, kind);
+/** Adds to a rule the options that only its algorithm has, checked. */
+type WithOptions = (rule: Rule, input: RuleInput) => Rule;
+
+/** Those of the algorithms that rules were built of here, so that a bundle has no others. */
+const ownOptions = new Map<AlgorithmName, WithOptions>();
+
+function build(
+  input: RuleInput,
+  arithmetic: Algorithm<unknown, unknown>,
+  withOptions: WithOptions = (rule) => rule,
+): Rule {
+  ownOptions.set(input.algorithm, withOptions);
+  know(input.algorithm, arithmetic);
   return checkRule(input);
 }
 
-const COMMON = ["algorithm", "limit", "window", "lease", "name", "by"];
+const withLayout: WithOptions = (rule, { layout = "compact" }) => ({
+  ...rule,
+  layout: oneOf("layout", layout, ["compact", "zset"]),
+});
 
-/** Each builder brings its own kind, so that a bundle has no others. */
-const LOG: Kind = {
-  arithmetic: slidingLogArithmetic,
-  options: ["layout"],
-  finish: (rule, { layout = "compact" }) => ({
-    ...rule,
-    layout: oneOf("layout", layout, ["compact", "zset"]),
-  }),
-};
-const CELLS: Kind = {
-  arithmetic: slidingCellsArithmetic,
-  options: ["cells", "mode"],
-  finish: (rule, { cells = 60, mode = "strict" }) => ({
-    ...rule,
-    cells: Math.min(rule.window, wholeNumber("INVALID_RULE", "slidingCells' cells", cells, 1, LARGEST_CELLS)),
-    mode: oneOf("mode", mode, ["strict", "weighted"]),
-  }),
-};
-const COUNTER: Kind = { arithmetic: slidingCounterArithmetic };
-const FIXED: Kind = { arithmetic: fixedWindowArithmetic };
-const TOKENS: Kind = {
-  arithmetic: tokenBucketArithmetic,
-  options: ["burst"],
-  finish: (rule, { burst = rule.limit }) => withBurst(rule, burst),
-};
-const LEAKS: Kind = {
-  arithmetic: leakyBucketArithmetic,
-  options: ["burst"],
-  finish: (rule, { burst = 1 }) => withBurst(rule, burst),
-};
-const SLOTS: Kind = { arithmetic: concurrentArithmetic };
+const withCells: WithOptions = (rule, { cells = 60, mode = "strict" }) => ({
+  ...rule,
+  cells: Math.min(rule.window, wholeNumber("INVALID_RULE", "slidingCells' cells", cells, 1, LARGEST_CELLS)),
+  mode: oneOf("mode", mode, ["strict", "weighted"]),
+});
 
-function withBurst(rule: Rule, burst: number): Rule {
-  const { algorithm, window } = rule;
-  wholeNumber("INVALID_RULE", `${algorithm}'s burst`, burst, 1);
+const withBurst: WithOptions = (rule, input) => {
+  const { algorithm, limit, window } = rule;
+  const usual = algorithm === "tokenBucket" ? limit : 1;
+  const burst = wholeNumber("INVALID_RULE", `${algorithm}'s burst`, input.burst ?? usual, 1);
   if (burst * window > Number.MAX_SAFE_INTEGER) {
     refuse(
       `${algorithm} of burst ${burst} over ${shortest(window)} is too large to count exactly; use slidingCells.`,
     );
   }
   return { ...rule, burst };
-}
+};
+
+const COMMON = ["algorithm", "limit", "window", "lease", "name", "by"];
+const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
+  slidingLog: ["layout"],
+  slidingCells: ["cells", "mode"],
+  slidingCounter: [],
+  fixedWindow: [],
+  tokenBucket: ["burst"],
+  leakyBucket: ["burst"],
+  concurrent: [],
+};
 
 /** The longest text of a name; names stand in headers, metrics and Redis keys. */
 const NAME = /^[\w .:@+-]{1,64}$/;
@@ -191,10 +186,12 @@ const LARGEST_CELLS = 1000;
 
 /** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
 export function checkRule(input: RuleInput): Rule {
-  checkObject(input);
+  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
   const { algorithm, by } = input;
-  const { options = [], finish } = kindOf(algorithm);
-  const known = [...COMMON, ...options];
+  if (!Object.hasOwn(OPTIONS, algorithm)) {
+    refuse(`A rule's algorithm must be one of ${Object.keys(OPTIONS).join(", ")}; got ${show(algorithm)}.`);
+  }
+  const known = [...COMMON, ...OPTIONS[algorithm]];
   for (const [option, value] of Object.entries(input)) {
     if (value !== undefined && !known.includes(option)) {
       refuse(`${algorithm} has no option ${show(option)}; it has ${known.slice(1).join(", ")}.`);
@@ -211,12 +208,8 @@ export function checkRule(input: RuleInput): Rule {
     "A rule's name",
     input.name ?? [shortest(window), ...(by ?? [])].join(" ").slice(0, 64),
   );
-  const common = { algorithm, name, limit, window, ...(lease < window && { lease }), ...(by && { by }) };
-  return finish ? finish(common, input) : common;
-}
-
-function checkObject(input: unknown): void {
-  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
+  const rule = { algorithm, name, limit, window, ...(lease < window && { lease }), ...(by && { by }) };
+  return ownOptions.get(algorithm)?.(rule, input) ?? rule;
 }
 
 /** The most a single call can ever cost under this rule. */

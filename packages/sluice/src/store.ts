@@ -20,7 +20,7 @@ export interface Charge {
    * Names the request where the rule keeps names or leases; unique, and the same when it is settled. A rule with
    * a window and a lease holds what has an id for the lease, until it is settled, and counts what has none for good.
    */
-  readonly id?: string;
+  readonly id?: string | undefined;
   /** Only looks: the cost must fit for the call to be allowed, and is not charged. */
   readonly look?: boolean;
 }

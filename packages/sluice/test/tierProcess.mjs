@@ -1,13 +1,13 @@
 // @ts-check
 // One of several processes that share a limit, in a process of its own: `node tierProcess.mjs <options as JSON>`.
-// Calls one key at a steady rate, and prints when each admitted call was let through and how many were made.
+// Calls one key at random times of its own, whatever the answers are and however long they take, and prints when each admitted call was let through and how many were made.
 import { Redis } from "ioredis";
 import { slidingLog, tiered } from "sluice";
 import { redisStore } from "sluice/redis";
 
 /**
  * @typedef {object} Options
- * @property {number} port of Redis
+ * @property {{ port: number } | { path: string }} redis where it is
  * @property {boolean} leases whether there is a tier in front of it
  * @property {number} limit
  * @property {number} window
@@ -17,8 +17,9 @@ import { redisStore } from "sluice/redis";
  */
 
 /** @type {Options} */
-const { port, leases, limit, window, perSecond, startAt, durationMs } = JSON.parse(process.argv[2] ?? "{}");
-const client = new Redis(port);
+const options = JSON.parse(process.argv[2] ?? "{}");
+const { leases, limit, window, perSecond, startAt, durationMs } = options;
+const client = new Redis(options.redis);
 const redis = redisStore(client);
 
 /** When the question was sent whose answer came last. */
@@ -68,13 +69,12 @@ function call() {
 
 await client.ping();
 await new Promise((resolve) => setTimeout(resolve, startAt - Date.now()));
-for (let elapsed = 0; elapsed < durationMs; elapsed = Date.now() - startAt) {
-  while (calls.length < (perSecond * elapsed) / 1000) {
-    call();
-    // Each in a turn of its own, as requests come from sockets.
-    await new Promise(setImmediate);
-  }
-  await new Promise((resolve) => setTimeout(resolve, 1));
+const gap = () => (-Math.log(1 - Math.random()) * 1000) / perSecond;
+for (let dueAt = gap(); dueAt < durationMs; dueAt += gap()) {
+  while (Date.now() - startAt < dueAt) await new Promise((resolve) => setTimeout(resolve, 1));
+  call();
+  // Each in a turn of its own, as requests come from sockets.
+  await new Promise(setImmediate);
 }
 await new Promise((resolve) => setTimeout(resolve, 100));
 await store.close();

@@ -3,6 +3,7 @@ import type { Rule } from "../src/rule.js";
 import type { Charge, Store, StoredRule } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
 import { tieredOn } from "../src/stores/tiered.js";
+import { Events } from "./events.js";
 
 /** One call of one process, in true milliseconds after the beginning. */
 export interface Arrival {
@@ -28,6 +29,8 @@ export interface World extends Faults {
   readonly rules: readonly Rule[];
   readonly nodes: number;
   readonly arrivals: readonly Arrival[];
+  /** Whether the first rule's limit was taken evenly in the window before: then a little is free again all the time. */
+  readonly isFull?: boolean;
   /** What the remote does instead of what it is told: for flaws that the simulation must find. */
   readonly flaw?: (charge: Charge) => Charge;
 }
@@ -35,6 +38,7 @@ export interface World extends Faults {
 export interface Admission {
   /** When it was let through, by the store's clock, which here is the true one. */
   readonly at: number;
+  /** None (-1) took what was taken before the beginning. */
   readonly node: number;
   readonly key: string;
   readonly cost: number;
@@ -81,6 +85,10 @@ class Simulation {
 
   async run(): Promise<Outcome> {
     const { nodes, arrivals, deaths = [] } = this.#world;
+    const setTime = (time: number) => {
+      this.#now = time;
+    };
+    if (this.#world.isFull) this.#admitted.push(...fill(this.#world, this.#remote, this.#rules, setTime));
     const stores = Array.from({ length: nodes }, (_, node) => this.#node(node));
     const diesAt = stores.map((_, node) => deaths.find((death) => death.node === node)?.time ?? Infinity);
     for (const arrival of arrivals) {
@@ -204,11 +212,16 @@ class Simulation {
 }
 
 /** How many an exact log would have admitted of the same calls, had it heard of each at once. */
-export function idealOf({ rules, arrivals }: World): number {
+export function idealOf(world: World): number {
+  const { rules, arrivals } = world;
   let now = 0;
   const store = memoryStore({ clock: () => START + Math.floor(now) });
   const stored = rules.map((rule) => ({ ...rule, path: `ideal/${rule.name}` }));
   let admitted = 0;
+  const setTime = (time: number) => {
+    now = time;
+  };
+  if (world.isFull) fill(world, store, stored, setTime);
   for (const { time, key, cost } of arrivals) {
     now = time;
     const charges = stored.map((rule) => ({ rule, key, cost, partition: key }));
@@ -216,6 +229,22 @@ export function idealOf({ rules, arrivals }: World): number {
     if (decisions.every(({ allowed }) => allowed)) admitted += cost;
   }
   return admitted;
+}
+
+/** Takes the limit evenly in the window before the beginning. */
+function fill(
+  { rules: [{ limit, window }], arrivals: [{ key }] }: World,
+  store: Store,
+  rules: readonly StoredRule[],
+  setTime: (time: number) => void,
+): Admission[] {
+  const charges = rules.map((rule) => ({ rule, key, cost: 1, partition: key }));
+  return Array.from({ length: limit }, (_, n) => {
+    const at = Math.floor(((n - limit) * window) / limit);
+    setTime(at);
+    void store.decide(charges, true);
+    return { at, node: -1, key, cost: 1 };
+  });
 }
 
 /** The most that was admitted in any window of any key: each can be slid until it ends with an admission. */
@@ -244,48 +273,4 @@ export function randomFrom(seed: number): () => number {
     t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
   };
-}
-
-interface Event {
-  readonly time: number;
-  readonly run: () => void;
-}
-
-/** A heap of events by time; those of one time in the order they were added. */
-class Events {
-  readonly #heap: (Event & { readonly order: number })[] = [];
-  #order = 0;
-
-  add(time: number, run: () => void): void {
-    const heap = this.#heap;
-    let n = heap.push({ time, run, order: this.#order++ }) - 1;
-    while (n > 0 && this.#isBefore(n, (n - 1) >>> 1)) n = this.#swap(n, (n - 1) >>> 1);
-  }
-
-  next(): Event | undefined {
-    const heap = this.#heap;
-    const [first] = heap;
-    const last = heap.pop();
-    if (last === undefined || heap.length === 0) return first;
-    heap[0] = last;
-    for (let n = 0; ; ) {
-      let least = n;
-      for (const child of [2 * n + 1, 2 * n + 2]) {
-        if (child < heap.length && this.#isBefore(child, least)) least = child;
-      }
-      if (least === n) return first;
-      n = this.#swap(n, least);
-    }
-  }
-
-  #isBefore(a: number, b: number): boolean {
-    const [x, y] = [this.#heap[a], this.#heap[b]];
-    return x.time < y.time || (x.time === y.time && x.order < y.order);
-  }
-
-  #swap(a: number, b: number): number {
-    const heap = this.#heap;
-    [heap[a], heap[b]] = [heap[b], heap[a]];
-    return b;
-  }
 }

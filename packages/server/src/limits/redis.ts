@@ -50,6 +50,9 @@ export function openRedis(settings: RedisSettings, log: Logger): RedisConnection
       await client.ping();
     },
     async close() {
+      // Ended amid a TLS handshake that fails, a stream fails twice, and ioredis hears of the first alone.
+      for (const { stream } of client instanceof Cluster ? client.nodes() : [client])
+        stream?.on("error", () => {});
       // One that hangs would not take its leave either.
       await Promise.race([client.quit().catch(() => {}), after(PATIENCE_MS)]);
       client.disconnect();

@@ -26,13 +26,15 @@ class Log {
   size = 0;
   /** The running cost just before the head entry. */
   base = 0;
-  newest = 0;
+  newest = NEVER;
 
   constructor(wide: boolean) {
     this.times = wide ? new Float64Array(SMALLEST) : new Uint32Array(SMALLEST);
   }
 }
 
+/** When an empty log had its last entry. */
+const NEVER = -Infinity;
 const SMALLEST = 4;
 const WIDEST_NARROW_WINDOW = 2 ** 31 - 1;
 /** Past this, running costs are counted from zero again, so that they stay exact integers. */
@@ -45,7 +47,10 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
     page[i] = undefined;
   },
 
-  latest: (_rule, page, i) => page[i]?.newest ?? 0,
+  latest(_rule, page, i) {
+    const log = page[i];
+    return log === undefined ? 0 : log.newest;
+  },
 
   remaining(rule, page, i, now) {
     const log = page[i];
@@ -62,19 +67,17 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
 
   charge(rule, page, i, now, at, cost) {
     if (cost === 0 || now - at >= rule.window) return;
-    let log = page[i];
-    if (log === undefined) {
-      if (cost < 0) return;
-      log = page[i] = new Log(rule.wide);
-    }
-    dropExpired(rule, log, now);
-    if (cost > 0 && at >= log.newest) append(rule, log, at, cost);
-    else adjust(rule, log, at, cost);
+    page[i] ??= new Log(rule.wide);
+    const log = page[i];
+    const gone = expired(rule, log, now);
+    if (gone > 0) drop(log, gone);
+    if (cost === 1 && at >= log.newest && log.sums === undefined) push(log, at);
+    else chargeWeight(rule, log, at, cost);
   },
 
   expiresAt(rule, page, i) {
     const log = page[i];
-    return log === undefined || log.size === 0 ? 0 : log.newest + rule.window;
+    return log === undefined ? 0 : log.newest + rule.window;
   },
 
   held(rule, page, i, now) {
@@ -98,8 +101,7 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
 
 /** The place in the ring of the nth entry from the oldest. */
 function place(log: Log, n: number): number {
-  const p = log.head + n;
-  return p < log.times.length ? p : p - log.times.length;
+  return (log.head + n) & (log.times.length - 1);
 }
 
 /** How long ago the nth entry came. Right for ages below 2^32, hence within two narrow windows. */
@@ -119,26 +121,27 @@ function costBetween(log: Log, start: number, end: number): number {
 }
 
 function live(rule: LogRule, log: Log, now: number): number {
-  return costBetween(log, expired(rule, log, now), log.size);
+  const gone = expired(rule, log, now);
+  return log.sums === undefined ? log.size - gone : costBetween(log, gone, log.size);
 }
 
-/** How many entries have left the window. Found by doubling steps: few have, as a rule. */
+/** How many entries have left the window: few, as a rule. */
 function expired(rule: LogRule, log: Log, now: number): number {
-  if (log.size === 0 || now - log.newest >= rule.window) return log.size;
-  if (age(rule, log, 0, now) < rule.window) return 0;
-  let gone = 1;
-  let step = 1;
-  while (gone + step < log.size && age(rule, log, gone + step - 1, now) >= rule.window) {
-    gone += step;
-    step *= 2;
-  }
-  let inside = Math.min(gone + step, log.size) - 1;
-  while (gone < inside) {
-    const middle = (gone + inside) >>> 1;
-    if (age(rule, log, middle, now) < rule.window) inside = middle;
-    else gone = middle + 1;
-  }
+  if (now - log.newest >= rule.window) return log.size;
+  let gone = 0;
+  while (age(rule, log, gone, now) >= rule.window) if (++gone > 3) return manyExpired(rule, log, gone, now);
   return gone;
+}
+
+/** The same, found by doubling steps, where so many have left and the newest has not. */
+function manyExpired(rule: LogRule, log: Log, least: number, now: number): number {
+  let low = least;
+  let high = least * 2;
+  while (high < log.size && age(rule, log, high, now) >= rule.window) {
+    low = high + 1;
+    high *= 2;
+  }
+  return firstWhere(low, Math.min(high, log.size - 1), (n) => age(rule, log, n, now) < rule.window);
 }
 
 /** The entry with whose leaving at least `over` units have left, counted from the entry `gone`. */
@@ -163,53 +166,57 @@ function firstWhere(low: number, high: number, test: (n: number) => boolean): nu
   return low;
 }
 
-function dropExpired(rule: LogRule, log: Log, now: number): void {
-  const gone = expired(rule, log, now);
-  if (gone === 0) return;
-  if (gone === log.size) {
-    empty(log);
-  } else {
-    if (log.sums !== undefined) log.base += costBefore(log, gone);
-    log.head = place(log, gone);
-    log.size -= gone;
-  }
-  if (log.times.length > SMALLEST && log.size <= log.times.length / 4) {
-    resize(log, Math.max(SMALLEST, log.size * 2));
-  }
+/** Forgets the oldest entries. */
+function drop(log: Log, gone: number): void {
+  if (log.sums !== undefined) log.base = log.sums[place(log, gone - 1)];
+  log.head = place(log, gone);
+  log.size -= gone;
+  if (log.size * 4 <= log.times.length) shrink(log);
+}
+
+/** To the shortest ring that is at most half full. */
+function shrink(log: Log): void {
+  if (log.size === 0) empty(log);
+  let capacity = SMALLEST;
+  while (capacity < log.size * 2) capacity *= 2;
+  if (capacity < log.times.length) resize(log, capacity);
 }
 
 /** An empty log counts units again, whatever it held before. */
 function empty(log: Log): void {
   log.sums = undefined;
-  log.head = log.size = log.base = log.newest = 0;
+  log.head = log.size = log.base = 0;
+  log.newest = NEVER;
 }
 
-function append(rule: LogRule, log: Log, at: number, cost: number): void {
-  if (cost !== 1 && log.sums === undefined) toSums(rule, log);
-  if (log.sums !== undefined && log.size > 0 && at === log.newest) {
-    log.sums[place(log, log.size - 1)] += cost;
-  } else {
-    push(log, at, cost);
-  }
+/** A new entry, whose running cost is up to the caller. */
+function push(log: Log, at: number): void {
+  if (log.size === log.times.length) resize(log, log.size * 2);
+  log.times[place(log, log.size)] = at;
+  log.size++;
   log.newest = at;
+}
+
+/** Charges what is not just one more unit: requests of one millisecond share an entry then. */
+function chargeWeight(rule: LogRule, log: Log, at: number, cost: number): void {
+  const sums = log.sums ?? toSums(rule, log);
+  if (cost < 0 || at < log.newest) adjust(rule, log, at, cost);
+  else if (log.size > 0 && at === log.newest) sums[place(log, log.size - 1)] += cost;
+  else pushWeight(log, at, cost);
   if (log.base > LARGEST_SUM) {
     shiftSums(log, 0, -log.base);
     log.base = 0;
   }
 }
 
-function push(log: Log, at: number, cost: number): void {
-  if (log.size === log.times.length) resize(log, log.size * 2);
+function pushWeight(log: Log, at: number, cost: number): void {
   const before = costBefore(log, log.size);
-  log.size++;
-  const last = place(log, log.size - 1);
-  log.times[last] = at;
-  if (log.sums !== undefined) log.sums[last] = log.base + before + cost;
+  push(log, at);
+  (log.sums as Float64Array)[place(log, log.size - 1)] = log.base + before + cost;
 }
 
 /** Changes the cost recorded at a past time: an entry's, down to zero, or a new one's. */
 function adjust(rule: LogRule, log: Log, at: number, cost: number): void {
-  if (log.sums === undefined) toSums(rule, log);
   const n = entriesBefore(rule, log, at);
   const found = n < log.size && entriesBefore(rule, log, at + 1) > n;
   if (found) {
@@ -226,7 +233,9 @@ function adjust(rule: LogRule, log: Log, at: number, cost: number): void {
 
 /** Makes room for an entry before the nth, moving the later ones up. */
 function insert(log: Log, n: number, at: number, cost: number): void {
-  push(log, at, cost);
+  const { newest } = log;
+  pushWeight(log, at, cost);
+  log.newest = newest;
   const sums = log.sums as Float64Array;
   const before = costBefore(log, n);
   for (let m = log.size - 1; m > n; m--) {
@@ -244,7 +253,7 @@ function shiftSums(log: Log, n: number, difference: number): void {
 }
 
 /** From one entry per request to one per millisecond, each with a running cost. */
-function toSums(rule: LogRule, log: Log): void {
+function toSums(rule: LogRule, log: Log): Float64Array {
   const { size, newest } = log;
   const sums = new Float64Array(log.times.length);
   let kept = 0;
@@ -258,6 +267,7 @@ function toSums(rule: LogRule, log: Log): void {
   log.sums = sums;
   log.size = kept;
   log.base = 0;
+  return sums;
 }
 
 function resize(log: Log, capacity: number): void {

@@ -1,18 +1,18 @@
-import type { FastifyPluginAsync, FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
+import type {
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+  RegisterOptions,
+} from "fastify";
 import type { Duration } from "../duration.js";
-import { SluiceError, show } from "../errors.js";
+import { show } from "../errors.js";
 import type { Limiter } from "../limiter.js";
 import type { MaybePromise } from "../store.js";
-import {
-  createGuard,
-  type Guard,
-  type GuardDecision,
-  limiterFrom,
-  type Platform,
-  type Verdict,
-} from "./guard.js";
+import { counterFrom } from "./counter.js";
+import { createGuard, type Guard, type GuardDecision, type Platform, type Verdict } from "./guard.js";
 import { nodePlatform, settleAtEnd } from "./nodeResponse.js";
-import type { CommonOptions, GuardOptions } from "./options.js";
+import { type CommonOptions, checkNames, type GuardOptions, refuseOption } from "./options.js";
 
 export type * from "./types.js";
 
@@ -55,11 +55,19 @@ const platform: Platform<FastifyRequest> = {
  * on, and all answers carry the headers. Routes differ by `config: { rateLimit: { ... } }`.
  */
 export const rateLimit: FastifyPluginAsync<PluginOptions> = async (instance, options) => {
-  const { hook = "onRequest" } = options;
+  // The others are for Fastify, which passes on all that `register` is told.
+  const {
+    hook = "onRequest",
+    prefix,
+    logLevel,
+    logSerializers,
+    ...rest
+  } = options as PluginOptions & RegisterOptions;
   if (hook !== "onRequest" && hook !== "preHandler") {
-    throw new SluiceError("INVALID_OPTION", `hook must be "onRequest" or "preHandler"; got ${show(hook)}.`);
+    refuseOption(`hook must be "onRequest" or "preHandler"; got ${show(hook)}`);
   }
-  const common = over({}, options);
+  checkNames(rest);
+  const common = over({}, rest);
   const general = brings(common) ? createGuard(common, platform) : undefined;
   const guards = new WeakMap<object, Guard<FastifyRequest>>();
   const guardOf = (own: RouteOptions | false | undefined): Guard<FastifyRequest> | undefined => {
@@ -121,13 +129,24 @@ function obey(verdict: Verdict | undefined, request: FastifyRequest, reply: Fast
   request.rateLimit = decision;
   if (settle) settleAtEnd(request.raw, reply.raw, settle);
   if (reply.sent) return refusal === undefined;
-  for (const [name, value] of decision.headers) reply.header(name, value);
+  for (const [name, value] of decision.headers) reply.header(lowerCased(name), value);
   if (expose !== undefined) {
     const before = reply.getHeader("Access-Control-Expose-Headers");
     reply.header("Access-Control-Expose-Headers", before === undefined ? expose : `${before}, ${expose}`);
   }
   if (refusal) reply.code(refusal.status).headers(refusal.headers).send(refusal.body);
   return refusal === undefined;
+}
+
+const lowerCase = new Map<string, string>();
+
+/** What Fastify makes of a name, the same string each time: a new one costs it more than a decision does. */
+function lowerCased(name: string): string {
+  const known = lowerCase.get(name);
+  if (known !== undefined) return known;
+  const made = name.toLowerCase();
+  lowerCase.set(name, made);
+  return made;
 }
 
 function brings(options: object): boolean {
@@ -138,6 +157,6 @@ function brings(options: object): boolean {
 function over(general: RouteOptions, own: RouteOptions): RateLimitOptions {
   const { limit, window, ...rest } = { ...general, ...own } as RateLimitOptions;
   return (
-    brings(own) ? { ...rest, limiter: limiterFrom(own as RateLimitOptions) } : rest
+    brings(own) ? { ...rest, limiter: counterFrom(own as RateLimitOptions) } : rest
   ) as RateLimitOptions;
 }

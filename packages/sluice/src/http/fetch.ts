@@ -30,7 +30,8 @@ export function rateLimit<Rest extends unknown[]>(
   options: RateLimitOptions<Rest>,
   handler: (request: Request, ...rest: Rest) => MaybePromise<Response>,
 ): (request: Request, ...rest: Rest) => Promise<Response> {
-  const { key = "ip", peer, trustProxy } = options ?? {};
+  const { peer, ...rest } = options ?? {};
+  const { key = "ip", trustProxy } = rest;
   if (key === "ip" && !peer && !trustProxy) {
     throw new SluiceError(
       "NO_ADDRESS",
@@ -42,7 +43,7 @@ export function rateLimit<Rest extends unknown[]>(
     peer: (request) => peer?.(request, ...(rests.get(request) ?? ([] as unknown as Rest))),
     header: (request, name) => request.headers.get(name) ?? undefined,
   };
-  const guard = createGuard(options, platform);
+  const guard = createGuard(rest as GuardOptions<Request>, platform);
   return async (request, ...rest) => {
     if (peer) rests.set(request, rest);
     const verdict = await guard.admit(request, decisions.get(request));

@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { createGuard, type GuardDecision, type Platform, type Verdict } from "./guard.js";
+import type { Header } from "./headers.js";
 import type { GuardOptions } from "./options.js";
 import { endingOf, refusedResponse, withVerdictHeaders } from "./webResponse.js";
 
@@ -38,12 +39,13 @@ function peerOf({ env, req }: Context): string | undefined {
  * What the guard cannot judge (a `key` that throws) goes to `app.onError`.
  */
 export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
+  const { peer = peerOf, ...rest } = options ?? {};
   const platform: Platform<Context> = {
-    peer: options?.peer ?? peerOf,
+    peer,
     header: ({ req }, name) => req.header(name),
     route: ({ req }) => req.matchedRoutes.at(-1)?.path ?? "/",
   };
-  const guard = createGuard(options, platform);
+  const guard = createGuard(rest as GuardOptions<Context>, platform);
   return (context, next) => {
     const verdict = guard.admit(context, context.get("rateLimit"));
     // Nothing here awaits what is there already: each await costs a request more than its decision does.
@@ -87,7 +89,7 @@ async function answer(verdict: Verdict, context: Context, next: Next): Promise<v
 }
 
 interface Outgoing {
-  writeHead(status: number, headers?: Record<string, string>): unknown;
+  writeHead(status: number, reasonOrHeaders?: unknown, headers?: unknown): unknown;
   setHeader(name: string, value: string): unknown;
 }
 
@@ -97,11 +99,24 @@ interface Outgoing {
  */
 function tellWithHead(outgoing: Outgoing, context: Context): void {
   const { writeHead } = outgoing;
-  outgoing.writeHead = (status, headers) => {
-    for (const [name, value] of context.get("rateLimit")?.headers ?? []) {
-      if (headers) headers[name.toLowerCase()] = value;
-      else outgoing.setHeader(name, value);
+  outgoing.writeHead = (status, given, more) => {
+    const told: readonly Header[] = context.get("rateLimit")?.headers ?? [];
+    if (typeof given !== "object" || given === null || Array.isArray(given)) {
+      for (const [name, value] of told) outgoing.setHeader(name, value);
+      return writeHead.call(outgoing, status, given, more);
     }
-    return writeHead.call(outgoing, status, headers);
+    // The record may be the handler's own, for many answers, and a list costs less than a copy of it.
+    const record = given as Readonly<Record<string, unknown>>;
+    const list: unknown[] = [];
+    for (const name in record) if (!has(told, name)) list.push(name, record[name]);
+    for (const [name, value] of told) list.push(name, value);
+    return writeHead.call(outgoing, status, list);
   };
+}
+
+function has(headers: readonly Header[], name: string): boolean {
+  for (const [known] of headers) {
+    if (known.length === name.length && known.toLowerCase() === name.toLowerCase()) return true;
+  }
+  return false;
 }

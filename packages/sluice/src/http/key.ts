@@ -1,7 +1,8 @@
 // Whom a request counts for, put together from parts: address, route, headers, and whatever a function reads.
-import { SluiceError, show } from "../errors.js";
+import { show } from "../errors.js";
 import type { Key } from "../key.js";
 import { checkName } from "../rule.js";
+import { refuseOption } from "./options.js";
 
 /** A part that every request has. `route` is the pattern, such as "/users/:id", never what the client typed. */
 export type NamedPart = "ip" | "route" | `header:${string}`;
@@ -49,14 +50,14 @@ export function keyReader<Request>(
     return { keyOf: (request) => present(read(request), request, sources), parts: [] };
   }
   if (typeof option !== "object" || option === null) {
-    refuse(`key must be a part such as "ip", a function, or several parts; got ${show(option)}.`);
+    refuseOption(`key must be a part such as "ip", a function, or several parts; got ${show(option)}`);
   }
   const given: readonly (readonly [string, NamedPart | PartOf<Request>])[] = Array.isArray(option)
     ? option.map((part: NamedPart) => [String(part).replace(/^header:/, ""), part])
     : Object.entries(option as Readonly<Record<string, NamedPart | PartOf<Request>>>);
   const parts = given.map(([name]) => checkName("A key part's name", name));
-  if (parts.length === 0) refuse("key has no parts; leave it out to count by address.");
-  if (new Set(parts).size < parts.length) refuse(`key names a part twice: ${parts.join(", ")}.`);
+  if (parts.length === 0) refuseOption("key has no parts; leave it out to count by address");
+  if (new Set(parts).size < parts.length) refuseOption(`key names a part twice: ${parts.join(", ")}`);
   const readers = given.map(([, part]) =>
     part === "ip" ? undefined : typeof part === "function" ? part : partReader(part, sources),
   );
@@ -76,12 +77,12 @@ function partReader<Request>(part: NamedPart, sources: KeySources<Request>): Par
   if (part === "route") {
     return (
       sources.route ??
-      refuse(`key has "route", but there are no routes here; use a function that names the handler.`)
+      refuseOption(`key has "route", but there are no routes here; use a function that names the handler`)
     );
   }
   const name = /^header:([\w-]+)$/.exec(part)?.[1]?.toLowerCase();
   if (name === undefined) {
-    refuse(`key has ${show(part)}; parts are "ip", "route", "header:<name>" and functions.`);
+    refuseOption(`key has ${show(part)}; parts are "ip", "route", "header:<name>" and functions`);
   }
   return (request) => sources.header(request, name);
 }
@@ -102,8 +103,4 @@ function wholeKey<Request>(key: unknown, request: Request, sources: KeySources<R
 /** Doubles a leading mark, so that no value that a client sends equals a stand-in. */
 function unmarked(value: string): string {
   return value.startsWith("?") ? `?${value}` : value;
-}
-
-function refuse(message: string): never {
-  throw new SluiceError("INVALID_OPTION", message);
 }

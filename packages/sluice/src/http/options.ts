@@ -1,8 +1,11 @@
+// What a guard may be told, and what it refuses to be told.
 import type { Decision } from "../decision.js";
 import type { Duration } from "../duration.js";
+import { SluiceError, show, wholeNumber } from "../errors.js";
 import type { Limiter } from "../limiter.js";
+import { checkName, type Rule } from "../rule.js";
 import type { MaybePromise } from "../store.js";
-import type { HeaderFormat } from "./headers.js";
+import { HEADER_FORMATS, type HeaderFormat } from "./headers.js";
 import type { KeyOption } from "./key.js";
 import type { AddressOptions } from "./proxy.js";
 import type { Refusal } from "./refusal.js";
@@ -56,3 +59,71 @@ export interface CommonOptions<Request> extends AddressOptions {
 }
 
 export type GuardOptions<Request> = CommonOptions<Request> & LimiterOption<Request>;
+
+const NAMES: readonly string[] = [
+  "limiter",
+  "limit",
+  "window",
+  "key",
+  "cost",
+  "skip",
+  "headers",
+  "unit",
+  "exposeHeaders",
+  "trustProxy",
+  "ipv6Prefix",
+  "refuse",
+  "settle",
+  "onOutage",
+  "timeoutMs",
+  "onError",
+] satisfies (keyof GuardOptions<unknown>)[];
+
+/** Refuses what no guard knows: a `trustproxy` must not mean that no proxy is trusted. */
+export function checkNames(options: object): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined && !NAMES.includes(name)) {
+      refuseOption(`A guard has no option ${show(name)}; it has ${NAMES.join(", ")}`);
+    }
+  }
+}
+
+/** Refuses bad values, except of what others check where they use it. */
+export function checkOptions<Request>(options: GuardOptions<Request>): void {
+  if (typeof options !== "object" || options === null) {
+    refuseOption(`A guard takes { limiter } or { limit, window }; got ${show(options)}`);
+  }
+  checkNames(options);
+  const { headers = "draft-11", onOutage = "open", unit, cost = 1 } = options;
+  if (!HEADER_FORMATS.includes(headers)) {
+    refuseOption(`headers must be one of ${HEADER_FORMATS.map(show).join(", ")}; got ${show(headers)}`);
+  }
+  if (onOutage !== "open" && onOutage !== "closed") {
+    refuseOption(`onOutage must be "open" or "closed"; got ${show(onOutage)}`);
+  }
+  for (const name of ["skip", "refuse", "settle", "onError"] as const) {
+    const value = options[name];
+    if (value !== undefined && typeof value !== "function") {
+      refuseOption(`${name} must be a function; got ${show(value)}`);
+    }
+  }
+  if (typeof cost !== "function") wholeNumber("INVALID_COST", "A guard's cost", cost, 0);
+  if (unit !== undefined) checkName("A guard's unit", unit);
+}
+
+/** Finds out at the start, rather than at each request, that a rule counts by what the key lacks. */
+export function checkParts(rules: readonly Rule[], parts: readonly string[]): void {
+  for (const { name, by = [] } of rules) {
+    const missing = by.filter((part) => !parts.includes(part));
+    if (missing.length > 0) {
+      refuseOption(
+        `Rule "${name}" counts by ${by.join(", ")}, but the guard's key has no ${missing.join(", ")}; ` +
+          `name its parts, such as key: ["ip"] or key: { user: (request) => request.user.id }`,
+      );
+    }
+  }
+}
+
+export function refuseOption(message: string): never {
+  throw new SluiceError("INVALID_OPTION", `${message}.`);
+}

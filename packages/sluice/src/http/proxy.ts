@@ -1,7 +1,7 @@
 // Who sent a request: the socket's peer or, where a proxy we trust says so, the one it spoke for.
 // Forwarded headers are read from the right, past trusted hops only: each proxy appends what it saw,
 // so all that stands to the left of the first untrusted hop is the client's to write.
-import { SluiceError, show, wholeNumber } from "../errors.js";
+import { show, wholeNumber } from "../errors.js";
 import {
   type Address,
   clientOfPeer,
@@ -11,6 +11,7 @@ import {
   parseAddress,
   parseNetwork,
 } from "./address.js";
+import { refuseOption } from "./options.js";
 
 /**
  * The proxies in front of this server: how many there are, or their addresses as CIDRs.
@@ -41,6 +42,8 @@ const UNKNOWN = "unknown";
 const LONGEST_CHAIN = 32;
 /** Looking at headers costs, so a misconfigured proxy is looked for among the first requests alone. */
 const REQUESTS_LOOKED_AT = 1000;
+/** Parsing an IPv6 address takes longer than a decision, and a connection brings many requests. */
+const MOST_KNOWN = 1000;
 
 /** Reads clients as the options say; options that would let clients name themselves are refused. */
 export function clientReader<Request>(options: AddressOptions, read: ReadHeader<Request>): ClientOf<Request> {
@@ -65,6 +68,15 @@ export function clientReader<Request>(options: AddressOptions, read: ReadHeader<
 
 function untrusting<Request>(prefix: number, read: ReadHeader<Request>): ClientOf<Request> {
   let looks = REQUESTS_LOOKED_AT;
+  const known = new Map<string, string | undefined>();
+  const clientOf = (peer: string): string | undefined => {
+    const found = known.get(peer);
+    if (found !== undefined) return found;
+    if (known.size >= MOST_KNOWN) known.clear();
+    const client = clientOfPeer(peer, prefix);
+    known.set(peer, client);
+    return client;
+  };
   return (request, peer) => {
     if (looks > 0 && looks-- > 0 && (read(request, "x-forwarded-for") ?? read(request, "forwarded"))) {
       looks = 0;
@@ -73,7 +85,7 @@ function untrusting<Request>(prefix: number, read: ReadHeader<Request>): ClientO
           "If this server stands behind a proxy, all its clients now count as one: set trustProxy to the number of proxies.",
       );
     }
-    return peer === undefined ? undefined : clientOfPeer(peer, prefix);
+    return peer?.includes(":") ? clientOf(peer) : peer;
   };
 }
 
@@ -86,7 +98,7 @@ interface Trust {
 function checkTrust(option: unknown): Trust | undefined {
   if (option === undefined || option === false || option === 0) return undefined;
   if (option === true) {
-    refuse(
+    refuseOption(
       "trustProxy: true would take the client's own word for its address, as the leftmost entry of X-Forwarded-For " +
         "is the client's to write. Give the number of proxies in front of this server, such as 1, or their CIDRs",
     );
@@ -94,10 +106,11 @@ function checkTrust(option: unknown): Trust | undefined {
   if (typeof option === "number") return trustHops(option, undefined);
   if (Array.isArray(option)) return trustNetworks(option, undefined);
   if (typeof option !== "object" || option === null) {
-    refuse(`trustProxy must be a number of proxies or a list of CIDRs; got ${show(option)}`);
+    refuseOption(`trustProxy must be a number of proxies or a list of CIDRs; got ${show(option)}`);
   }
   const { hops, from, header } = option as { hops?: unknown; from?: unknown; header?: unknown };
-  if ((hops === undefined) === (from === undefined)) refuse("trustProxy must have one of hops and from");
+  if ((hops === undefined) === (from === undefined))
+    refuseOption("trustProxy must have one of hops and from");
   return hops === undefined ? trustNetworks(from, header) : trustHops(hops, header);
 }
 
@@ -108,11 +121,11 @@ function trustHops(option: unknown, header: unknown): Trust {
 
 function trustNetworks(option: unknown, header: unknown): Trust {
   if (!Array.isArray(option) || option.length === 0) {
-    refuse(`trustProxy's CIDRs must be a list such as ["10.0.0.0/8"]; got ${show(option)}`);
+    refuseOption(`trustProxy's CIDRs must be a list such as ["10.0.0.0/8"]; got ${show(option)}`);
   }
   const networks = option.map((text: unknown): Network => {
     const network = typeof text === "string" ? parseNetwork(text) : undefined;
-    return network ?? refuse(`trustProxy has ${show(text)}, which is neither an address nor a CIDR`);
+    return network ?? refuseOption(`trustProxy has ${show(text)}, which is neither an address nor a CIDR`);
   });
   const trusts = (address: Address | undefined) =>
     address !== undefined && networks.some((network) => contains(network, address));
@@ -121,7 +134,7 @@ function trustNetworks(option: unknown, header: unknown): Trust {
 
 function checkHeader(header: unknown = "x-forwarded-for"): string {
   if (typeof header === "string" && /^[\w-]+$/.test(header)) return header.toLowerCase();
-  return refuse(`trustProxy's header must be a header's name; got ${show(header)}`);
+  return refuseOption(`trustProxy's header must be a header's name; got ${show(header)}`);
 }
 
 /** An entry of X-Forwarded-For, without the port that some proxies add. */
@@ -134,8 +147,4 @@ function bareAddress(entry: string): string {
 function forwardedFor(element: string): string {
   const [, quoted, token] = /(?:^|;)\s*for=(?:"([^"\\]*)"|([^\s";]*))\s*(?:;|$)/i.exec(element) ?? [];
   return bareAddress(quoted ?? token ?? "");
-}
-
-function refuse(message: string): never {
-  throw new SluiceError("INVALID_OPTION", `${message}.`);
 }

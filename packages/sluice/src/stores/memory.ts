@@ -7,7 +7,7 @@ import { Meter, Table } from "./table.js";
 export interface MemoryStoreOptions {
   /**
    * How many keys each rule keeps: 1,000,000 unless told. At the cap a new key takes the place of
-   * an expired one or, where none is found, of one that has used the least of its limit.
+   * an expired one or, where none is among the 18 it looks at, of the one that has used the least of its limit.
    */
   readonly maxKeys?: number;
   /** Milliseconds since the epoch; fractions are cut off. By default the system's, never stepping back. */
@@ -59,17 +59,14 @@ function checked(clock: () => number): () => number {
   };
 }
 
-type Mutable<T> = { -readonly [P in keyof T]: T[P] };
-
 class MemoryStore implements Store {
   readonly sync = true;
   readonly #clock: () => number;
   readonly #maxKeys: number;
   readonly #tables = new Map<string, Table>();
   readonly #meters = new WeakMap<StoredRule, Meter>();
-  /** The meter asked for last: most limiters have one rule. */
-  #lastRule: StoredRule | undefined;
-  #lastMeter: Meter | undefined;
+  /** The meters of the last call, one for each of its charges. */
+  readonly #recent: Meter[] = [];
 
   constructor(clock: () => number, maxKeys: number) {
     this.#clock = clock;
@@ -78,41 +75,27 @@ class MemoryStore implements Store {
 
   decide(charges: readonly Charge[], commit: boolean): readonly RuleDecision[] {
     const now = this.#clock();
-    const decisions = new Array<Mutable<RuleDecision>>(charges.length);
-    let firstSlot = 0;
-    let fits = true;
-    for (let c = 0; c < charges.length; c++) {
-      const { rule, key, cost } = charges[c];
-      const meter = this.#meter(rule);
-      const slot = meter.table.find(key);
-      const at = meter.timeFor(slot, now);
-      const remaining = meter.remaining(slot, at);
-      const allowed = cost <= remaining;
-      if (!allowed) fits = false;
-      if (c === 0) firstSlot = slot;
-      decisions[c] = {
-        rule: rule.name,
-        allowed,
-        limit: rule.limit,
-        remaining,
-        retryAfterMs: allowed ? 0 : meter.wait(slot, at, cost) + (at - now),
-        resetAfterMs: 0,
-        at,
-      };
-    }
-    for (let c = 0; c < charges.length; c++) {
-      const { rule, key, cost, id, look } = charges[c];
-      const decision = decisions[c];
-      const meter = this.#meter(rule);
-      // Charging one key may evict another, so only the first slot is sure to be the key's still.
-      let slot = c === 0 ? firstSlot : meter.table.find(key);
-      if (fits && commit && look !== true) {
-        slot = meter.charge(slot, key, decision.at, decision.at, cost, id);
-        decision.remaining -= cost;
-      }
-      decision.resetAfterMs = meter.resetAfter(slot, now);
-    }
-    return decisions;
+    return charges.length === 1
+      ? [this.#decideOne(charges[0], 0, now, commit)]
+      : this.#decideAll(charges, now, commit);
+  }
+
+  #decideAll(charges: readonly Charge[], now: number, commit: boolean): readonly RuleDecision[] {
+    const checked = charges.map((charge, c) => this.#decideOne(charge, c, now, false));
+    if (!commit || checked.some(({ allowed }) => !allowed)) return checked;
+    return charges.map(({ key, cost, id, look }, c) => {
+      if (look === true) return checked[c];
+      const meter = this.#recent[c];
+      meter.charge(meter.table.find(key), key, checked[c].at, checked[c].at, cost, id);
+      // What a cost of nothing is told now is what is left.
+      return meter.decide(key, 0, now, false, undefined);
+    });
+  }
+
+  #decideOne({ rule, key, cost, id, look }: Charge, c: number, now: number, commit: boolean): RuleDecision {
+    const recent = this.#recent[c];
+    const meter = recent?.rule === rule ? recent : this.#meter(rule, c);
+    return meter.decide(key, cost, now, commit && look !== true, id);
   }
 
   settle(settlements: readonly Settlement[]): boolean {
@@ -160,11 +143,9 @@ class MemoryStore implements Store {
     this.#tables.clear();
   }
 
-  #meter(rule: StoredRule): Meter {
-    if (rule === this.#lastRule) return this.#lastMeter as Meter;
+  #meter(rule: StoredRule, c = 0): Meter {
     const meter = this.#meters.get(rule) ?? this.#open(rule);
-    this.#lastRule = rule;
-    this.#lastMeter = meter;
+    this.#recent[c] = meter;
     return meter;
   }
 

@@ -244,10 +244,17 @@ function policyDecision({ rule, cost }: Charge, degraded: "open" | "closed"): Ru
 
 /** A cost above this process's part may fit again once the outage is over. */
 function asLocal(decision: RuleDecision, { rule, cost }: Charge): RuleDecision {
-  const isTooLargeHere = decision.retryAfterMs === Infinity && cost <= capacity(rule);
+  const { rule: name, allowed, limit, remaining, retryAfterMs, resetAfterMs, at } = decision;
+  const isTooLargeHere = retryAfterMs === Infinity && cost <= capacity(rule);
+  // Field by field: a copy by `...` that overrides some costs more than the decision did.
   return {
-    ...decision,
-    retryAfterMs: isTooLargeHere ? RETRY_MS : decision.retryAfterMs,
+    rule: name,
+    allowed,
+    limit,
+    remaining,
+    retryAfterMs: isTooLargeHere ? RETRY_MS : retryAfterMs,
+    resetAfterMs,
+    at,
     degraded: "local",
   };
 }

@@ -1,5 +1,6 @@
 import type { Algorithm, Held } from "../algorithms/algorithm.js";
 import { algorithmOf } from "../algorithms/index.js";
+import type { RuleDecision } from "../decision.js";
 import type { Count, Settlement, StoredRule } from "../store.js";
 
 /** A key's place in its table. */
@@ -57,7 +58,8 @@ export class Table {
   }
 
   /**
-   * Drops an expired key or, among those looked at, the one that has used the least of its limit.
+   * Drops an expired key or, among those looked at, the one that has used the least of its limit. The hand
+   * goes on from where it was, so an expired key is found before the table has been gone round once.
    * The last newcomer is always looked at, so a flood of new keys drops its own and never one
    * that is near its limit; among equals the oldest goes.
    */
@@ -91,8 +93,10 @@ export class Meter {
   readonly table: Table;
   readonly algorithm: Algorithm<unknown, unknown>;
   readonly params: unknown;
+  readonly rule: StoredRule;
 
   constructor(rule: StoredRule, table: Table) {
+    this.rule = rule;
     this.table = table;
     this.algorithm = algorithmOf(rule);
     this.params = this.algorithm.prepare(rule);
@@ -117,12 +121,30 @@ export class Meter {
     return this.algorithm.remaining(this.params, this.page(slot), slot & PAGE_MASK, now);
   }
 
+  /** What the rule says to a cost and, with `commit`, charges it where it fits. */
+  decide(key: string, cost: number, now: number, commit: boolean, id: string | undefined): RuleDecision {
+    const { name, limit } = this.rule;
+    let slot = this.table.find(key);
+    const at = this.timeFor(slot, now);
+    let remaining = this.remaining(slot, at);
+    const allowed = cost <= remaining;
+    let retryAfterMs = 0;
+    if (!allowed) {
+      retryAfterMs = this.wait(slot, at, cost) + (at - now);
+    } else if (commit) {
+      slot = this.charge(slot, key, at, at, cost, id);
+      remaining -= cost;
+    }
+    const resetAfterMs = this.resetAfter(slot, now);
+    return { rule: name, allowed, limit, remaining, retryAfterMs, resetAfterMs, at };
+  }
+
   wait(slot: Slot, now: number, cost: number): number {
     return this.algorithm.wait(this.params, this.page(slot), slot & PAGE_MASK, now, cost);
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
-  charge(slot: Slot, key: string, now: number, at: number, cost: number, id = ""): Slot {
+  charge(slot: Slot, key: string, now: number, at: number, cost: number, id: string | undefined): Slot {
     if (slot === NOBODY && cost <= 0) return slot;
     const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
     this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id);

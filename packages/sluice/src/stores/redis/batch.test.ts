@@ -80,6 +80,30 @@ describe("calls of one tick", () => {
     expect(decisions.findIndex(({ allowed }) => !allowed)).toBe(700);
   });
 
+  test("may differ in cost, rule and outcome", async () => {
+    const store = redisStore(redis);
+    const log = createLimiter({ name: "log", store, rules: slidingLog({ limit: 10, window: "1h" }) });
+    const cells = createLimiter({ name: "cells", store, rules: slidingCells({ limit: 10, window: "1h" }) });
+    for (const limiter of [log, cells]) {
+      const calls = [3, 70_000, 1, 1, 4, 2, 1, 1].map((cost) => limiter.tryAcquire("a", cost));
+      const decisions = await Promise.all([...calls, limiter.peek("a", 2), limiter.tryAcquire("b", 10)]);
+      expect(decisions.map(({ allowed, remaining }) => [allowed, remaining])).toEqual([
+        [true, 7],
+        [false, 7],
+        [true, 6],
+        [true, 5],
+        [true, 1],
+        [false, 1],
+        [true, 0],
+        [false, 0],
+        [false, 0],
+        [true, 0],
+      ]);
+      expect(decisions[1].retryAfterMs).toBe(Infinity);
+    }
+    expect(await scriptCalls()).toBe(2);
+  });
+
   test("go out in batches of at most 250 keys", async () => {
     const { runner, keyCounts } = watched();
     const rules = [

@@ -1,20 +1,16 @@
-import { type Call, encode, repliesTo } from "./call.js";
+import { SluiceError } from "../../errors.js";
+import type { Charge, Settlement } from "../../store.js";
+import { Call, encode, type Operation, type Question } from "./call.js";
 import type { Connection } from "./client.js";
+import { Reply } from "./reply.js";
 
-/** A batch this large takes Redis about a millisecond. */
-const UNITS_PER_BATCH = 250;
+/** A batch this large takes Redis less than a millisecond. */
+const KEYS_PER_BATCH = 250;
 const KEY_CHARACTERS_PER_BATCH = 200_000;
 /** While this many batches are under way, further calls gather for the next. */
 const BATCHES_UNDER_WAY = 2;
 
-/** What the script answered: `reply[0]` is the time, a call's own values begin at `start`. */
-type Read<T> = (reply: readonly unknown[], start: number) => T;
-
-interface Waiting {
-  readonly call: Call;
-  readonly answer: Read<void>;
-  readonly fail: (error: unknown) => void;
-}
+type Waiting = Question & Pick<Call<unknown>, "answer" | "fail">;
 
 /**
  * Group commit: the calls of one tick go out together, a lone one at once, and what comes in while
@@ -22,24 +18,28 @@ interface Waiting {
  */
 export class Batcher {
   readonly #connection: Connection;
+  readonly #prefix: string;
   readonly #now: () => string;
+  readonly #onIdle: () => void;
   #waiting: Waiting[] = [];
   #underWay = 0;
   #scheduled = false;
 
   /** `now` is the time to decide by, empty for the server's own. */
-  constructor(connection: Connection, now: () => string) {
+  constructor(connection: Connection, prefix: string, now: () => string, onIdle: () => void) {
     this.#connection = connection;
+    this.#prefix = prefix;
     this.#now = now;
+    this.#onIdle = onIdle;
   }
 
-  get idle(): boolean {
-    return this.#underWay === 0 && this.#waiting.length === 0;
-  }
-
-  submit<T>(call: Call, read: Read<T>): Promise<T> {
+  ask<T>(
+    operation: Operation,
+    charges: readonly (Charge | Settlement)[],
+    read: (reply: Reply, question: Question) => T,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ call, answer: (reply, start) => resolve(read(reply, start)), fail: reject });
+      this.#waiting.push(new Call(operation, charges, read, resolve, reject));
       if (this.#scheduled || this.#underWay >= BATCHES_UNDER_WAY) return;
       this.#scheduled = true;
       queueMicrotask(() => {
@@ -50,19 +50,20 @@ export class Batcher {
   }
 
   #send(): void {
-    while (this.#waiting.length > 0 && this.#underWay < BATCHES_UNDER_WAY) {
-      void this.#run(this.#takeBatch());
-    }
+    while (this.#waiting.length > 0 && this.#underWay < BATCHES_UNDER_WAY) void this.#run(this.#takeBatch());
   }
 
   #takeBatch(): readonly Waiting[] {
-    let units = 0;
+    let keys = 0;
     let characters = 0;
     let size = 0;
-    for (const { call } of this.#waiting) {
-      units += call.units.length;
-      for (const unit of call.units) characters += unit.key.length;
-      if (size > 0 && (units > UNITS_PER_BATCH || characters > KEY_CHARACTERS_PER_BATCH)) break;
+    for (const { parts, charges } of this.#waiting) {
+      keys += parts.length;
+      for (const { members } of parts) {
+        const { partition, key } = charges[members[0]];
+        characters += partition.length + key.length;
+      }
+      if (size > 0 && (keys > KEYS_PER_BATCH || characters > KEY_CHARACTERS_PER_BATCH)) break;
       size++;
     }
     return this.#waiting.splice(0, size);
@@ -71,23 +72,22 @@ export class Batcher {
   async #run(batch: readonly Waiting[]): Promise<void> {
     this.#underWay++;
     try {
-      const { keys, args } = encode(
-        this.#now(),
-        batch.map((waiting) => waiting.call),
-      );
+      const { keys, args } = encode(this.#prefix, this.#now(), batch);
       // What a settlement gives back must not be given twice.
-      const repeatable = batch.every(({ call }) => call.operation !== "s");
-      const reply = (await this.#connection.run(keys, args, repeatable)) as readonly unknown[];
-      let start = 1;
-      for (const { call, answer } of batch) {
-        answer(reply, start);
-        start += repliesTo(call);
-      }
+      const repeatable = batch.every(({ operation }) => operation !== "s");
+      const reply = new Reply((await this.#connection.run(keys, args, repeatable)) as readonly unknown[]);
+      for (const call of batch) call.answer(reply);
     } catch (error) {
-      for (const { fail } of batch) fail(error);
+      for (const call of batch) call.fail(failure(error));
     } finally {
       this.#underWay--;
       this.#send();
+      if (this.#underWay === 0) this.#onIdle();
     }
   }
+}
+
+function failure(error: unknown): SluiceError {
+  const reason = error instanceof Error ? error.message : String(error);
+  return new SluiceError("STORE_FAILED", `Redis did not decide: ${reason}`, { cause: error });
 }

@@ -1,55 +1,145 @@
-import type { Charge } from "../../store.js";
-import { planOf, type Spec } from "./plan.js";
-
-/** One Redis key and what is done with it; `members` are the charges it answers, in order. */
-export interface Unit {
-  readonly spec: Spec;
-  readonly key: string;
-  readonly heldKey: string | undefined;
-  readonly x: number;
-  readonly y: number;
-  readonly id: string;
-  readonly members: readonly number[];
-}
+import type { Charge, Settlement } from "../../store.js";
+import { type Part, planOf, type Spec } from "./plan.js";
+import type { Reply } from "./reply.js";
 
 /** The operations of the script, by the letters that driver.lua explains. */
 export type Operation = "a" | "p" | "s" | "t" | "c" | "d" | "e";
 
 /** One atomic operation on some keys. */
-export interface Call {
+export interface Question {
   readonly operation: Operation;
-  readonly units: readonly Unit[];
+  readonly charges: readonly (Charge | Settlement)[];
+  /** The charges as the script takes them, one Redis key each. */
+  readonly parts: readonly Part[];
 }
 
-const REPLIES_PER_WINDOW: Readonly<Record<Operation, number>> = { a: 4, p: 4, s: 1, t: 5, c: 3, d: 0, e: 1 };
+/** A question and who waits for its answer. */
+export class Call<T> implements Question {
+  readonly operation: Operation;
+  readonly charges: readonly (Charge | Settlement)[];
+  readonly parts: readonly Part[];
+  readonly #read: (reply: Reply, question: Question) => T;
+  readonly #resolve: (answer: T) => void;
+  readonly fail: (error: unknown) => void;
 
-/** How many values the script answers to a call. */
-export function repliesTo({ operation, units }: Call): number {
-  let replies = 0;
-  for (const { spec } of units)
-    replies += (operation === "s" ? 1 : spec.windows) * REPLIES_PER_WINDOW[operation];
-  return replies;
+  constructor(
+    operation: Operation,
+    charges: readonly (Charge | Settlement)[],
+    read: (reply: Reply, question: Question) => T,
+    resolve: (answer: T) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.operation = operation;
+    this.charges = charges;
+    this.parts = planOf(charges);
+    this.#read = read;
+    this.#resolve = resolve;
+    this.fail = reject;
+  }
+
+  answer(reply: Reply): void {
+    this.#resolve(this.#read(reply, this));
+  }
 }
 
-/** The charges of one call as the script takes them, with `x` and `y` for each. */
-export function unitsOf(
+/** A run of alike calls: where it begins among the arguments, and the first of its calls. */
+interface Run {
+  readonly first: Question;
+  readonly start: number;
+  calls: number;
+  /** Whether the arguments list what is asked for each of the calls. */
+  each: boolean;
+}
+
+/** Keys and arguments of the script for these calls; runs of alike calls are described once. */
+export function encode(
   prefix: string,
-  charges: readonly Charge[],
-  x: (c: number) => number,
-  y: (c: number) => number,
-): Unit[] {
-  return planOf(charges).map(({ spec, members }) => {
-    const charge = charges[members[0]];
-    return {
-      spec,
-      key: redisKey(prefix, charge, spec.suffix),
-      heldKey: spec.heldSuffix && redisKey(prefix, charge, spec.heldSuffix),
-      x: x(members[0]),
-      y: y(members[0]),
-      id: charge.id ?? "",
-      members,
-    };
+  now: string,
+  calls: readonly Question[],
+): { keys: string[]; args: string[] } {
+  const keys: string[] = [];
+  const args: string[] = [];
+  const specs = new Map<Spec, number>();
+  let run: Run | undefined;
+  for (const call of calls) {
+    const { charges, parts } = call;
+    for (const { spec, members } of parts) {
+      keys.push(redisKey(prefix, charges[members[0]], spec.suffix));
+      if (spec.heldSuffix !== undefined) keys.push(redisKey(prefix, charges[members[0]], spec.heldSuffix));
+    }
+    if (run !== undefined && joins(run, call, args)) {
+      args[run.start + 1] = String(++run.calls);
+      continue;
+    }
+    run = { first: call, start: args.length, calls: 1, each: false };
+    for (const { spec } of parts) if (!specs.has(spec)) specs.set(spec, specs.size + 1);
+    if (isPlain(call)) {
+      args.push(call.operation.toUpperCase(), "1", String(specs.get(parts[0].spec)));
+    } else {
+      args.push(call.operation, "1", String(parts.length), "");
+      for (const { spec } of parts) args.push(String(specs.get(spec)));
+    }
+    pushAsked(args, call);
+  }
+  const rules = [...specs.keys()].flatMap((spec) => spec.args);
+  return { keys, args: [now, String(specs.size), ...rules, ...args] };
+}
+
+/** Whether a call goes with a run: one on the same rules. Where calls ask for other things, these are then listed. */
+function joins(run: Run, call: Question, args: string[]): boolean {
+  const { first, start } = run;
+  if (call.operation !== first.operation || call.parts !== first.parts) return false;
+  const plain = isPlain(call);
+  if (plain !== isPlain(first)) return false;
+  if (!run.each) {
+    if (asksTheSame(call, first)) return true;
+    if (run.calls > 1) return false;
+    run.each = true;
+    args[start + 3] = "*";
+    if (plain) pushAsked(args, first);
+  }
+  pushAsked(args, call);
+  return true;
+}
+
+function asksTheSame({ operation, charges, parts }: Question, other: Question): boolean {
+  return parts.every(({ members: [m] }) => {
+    const [a, b] = [charges[m], other.charges[m]];
+    return xOf(operation, a) === xOf(operation, b) && yOf(a) === yOf(b) && a.id === b.id;
   });
+}
+
+/** What a call asks for, charge by charge; of a plain one the cost is all. */
+function pushAsked(args: string[], call: Question): void {
+  const { operation, charges, parts } = call;
+  if (isPlain(call)) {
+    args.push(String(charges[0].cost));
+    return;
+  }
+  for (const { members } of parts) {
+    const charge = charges[members[0]];
+    args.push(String(xOf(operation, charge)), String(yOf(charge)), charge.id ?? "");
+  }
+}
+
+/** Whether a call is a decision on one Redis key, and there is nothing to tell besides the cost. */
+function isPlain({ operation, parts, charges: [{ id, look }] }: Question): boolean {
+  if ((operation !== "a" && operation !== "p") || parts.length > 1) return false;
+  return id === undefined && look !== true && parts[0].spec.heldSuffix === undefined;
+}
+
+/** A cost; of a settlement its difference or, where the rule tells held and counted apart, what it really was. */
+function xOf(operation: Operation, charge: Charge | Settlement): number {
+  if (operation !== "s" || !("at" in charge)) return charge.cost;
+  const { rule, id, cost, actual } = charge;
+  if (rule.lease !== undefined && id !== undefined) return actual ?? -1;
+  return actual === undefined ? 0 : actual - cost;
+}
+
+/** The time of a settlement or the end of a period; of a charge, whether it only looks. */
+function yOf(charge: Charge | Settlement): number {
+  if ("at" in charge) return charge.at;
+  return charge.look === true ? 1 : 0;
 }
 
 /**
@@ -68,61 +158,4 @@ function escapeKey(text: string): string {
     /[%{}/]|\p{Surrogate}/gu,
     (unit) => `%${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-}
-
-/** Calls on the same rules, one after another; what they ask is told once where it is the same for all. */
-interface Run {
-  readonly calls: Call[];
-  isSame: boolean;
-}
-
-/** Keys and arguments of the script for these calls. */
-export function encode(now: string, calls: readonly Call[]): { keys: string[]; args: string[] } {
-  const keys: string[] = [];
-  const args: string[] = [];
-  const specs = new Map<Spec, number>();
-  const runs: Run[] = [];
-  for (const call of calls) {
-    for (const { key, heldKey } of call.units) {
-      keys.push(key);
-      if (heldKey !== undefined) keys.push(heldKey);
-    }
-    if (!joins(runs.at(-1), call)) runs.push({ calls: [call], isSame: true });
-  }
-  for (const { calls, isSame } of runs) {
-    const [{ operation, units }] = calls;
-    args.push(operation, String(calls.length), String(units.length), isSame ? "1" : String(calls.length));
-    for (const { spec } of units) {
-      if (!specs.has(spec)) specs.set(spec, specs.size + 1);
-      args.push(String(specs.get(spec)));
-    }
-    for (const call of isSame ? calls.slice(0, 1) : calls) {
-      for (const { x, y, id } of call.units) args.push(String(x), String(y), id);
-    }
-  }
-  const rules = [...specs.keys()].flatMap((spec) => spec.args);
-  return { keys, args: [now, String(specs.size), ...rules, ...args] };
-}
-
-/** Adds the call to the run, where it belongs there: what is the same for several stays a run of its own. */
-function joins(run: Run | undefined, call: Call): boolean {
-  if (run === undefined) return false;
-  const [first] = run.calls;
-  if (first.operation !== call.operation || !isOnSameRules(first, call)) return false;
-  const isSame = run.isSame && asksTheSame(first, call);
-  if (run.isSame && !isSame && run.calls.length > 1) return false;
-  run.isSame = isSame;
-  run.calls.push(call);
-  return true;
-}
-
-function isOnSameRules(a: Call, b: Call): boolean {
-  return a.units.length === b.units.length && a.units.every(({ spec }, u) => spec === b.units[u].spec);
-}
-
-function asksTheSame(a: Call, b: Call): boolean {
-  return a.units.every((unit, u) => {
-    const other = b.units[u];
-    return unit.x === other.x && unit.y === other.y && unit.id === other.id;
-  });
 }

@@ -6,6 +6,7 @@ import { type RedisServer, startRedis } from "../../../test/redisServer.js";
 import { commandStats, resetStats } from "../../../test/redisStats.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
 import { type Rule, slidingCells, slidingCounter, slidingLog } from "../../rule.js";
+import { memoryStore } from "../memory.js";
 import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
@@ -107,7 +108,10 @@ describe("the compact log", () => {
       expect((await limiter.status("a"))[0].count).toBe(40_000 - left + (left > 10_000 ? 2 : 1));
     }
     // Old chunks go a hundred at a time, far quicker than new ones come.
-    for (let n = 0; n < 10; n++) await limiter.tryAcquire("a");
+    for (let n = 0; n < 15; n++) {
+      clock.now += spacing;
+      await limiter.tryAcquire("a");
+    }
     expect(await bytes()).toBeLessThan(full * 0.4);
     clock.now = newest + 3 * window;
     expect(await commandsOf(() => limiter.tryAcquire("a"))).toMatchObject({ hget: expect.any(Number) });
@@ -143,6 +147,27 @@ describe("the compact log", () => {
     ];
     expect(million.hset).toBe(one.hset);
     expect(million.hget - one.hget).toBeLessThanOrEqual(1);
+  });
+
+  test("of a key at its limit is read at two places and written at one, and by a refusal read at one", async () => {
+    const { takeAt, clock, limiter } = keep(slidingLog({ limit: 1000, window: "1h" }));
+    await takeAt(every(3600, 1000));
+    clock.now = START + 3_600_000 - 1;
+    expect(await commandsOf(() => limiter.tryAcquire("a"))).toEqual({ hget: 1 });
+    let most = 0;
+    for (let n = 0; n < 100; n++) {
+      clock.now = START + 3_600_000 + n * 3600;
+      const {
+        hget,
+        hset,
+        hdel = 0,
+        pexpire = 0,
+        ...others
+      } = await commandsOf(() => limiter.tryAcquire("a"));
+      expect([hget <= 3, hset, hdel <= 1, others]).toEqual([true, 1, true, {}]);
+      most += hget + hset + hdel + pexpire;
+    }
+    expect(most).toBeLessThan(330); // three each, and what comes with a new chunk
   });
 
   test("keeps its counts when limits, windows and the order of rules change", async () => {
@@ -181,6 +206,25 @@ describe("the compact log", () => {
     await limiter.tryAcquire({ user: "1", ip: "x" }, 2);
     expect((await limiter.peek({ user: "1", ip: "y" })).remaining).toBe(1);
     expect((await limiter.count({ user: "1" })).count).toBe(4);
+  });
+
+  test("counts what was settled before its first entry since a pause of hours, as memory does", async () => {
+    const rule = slidingLog({ limit: 5, window: 1000 });
+    const { clock, limiter } = keep(rule);
+    const inMemory = createLimiter({ store: memoryStore({ clock: () => clock.now }), rules: rule });
+    for (const each of [limiter, inMemory]) {
+      clock.now = START - 5 * 3_600_000;
+      await each.tryAcquire("a");
+      clock.now = START + 415;
+      const reservation = await each.reserve("a", 0);
+      clock.now = START + 523;
+      await each.tryAcquire("a");
+      clock.now = START + 694;
+      await reservation.settle(1);
+      expect(await each.status("a")).toMatchObject([
+        { count: 2, oldestAt: START + 415, newestAt: START + 523 },
+      ]);
+    }
   });
 
   test("counts on to the unit when all that ever passed is past 2^53", async () => {

@@ -15,15 +15,15 @@ export interface Spec {
 }
 
 /** Which charges of a call make up one of the script's. */
-interface Part {
+export interface Part {
   readonly spec: Spec;
   readonly members: readonly number[];
 }
 
 interface Plan {
   readonly rules: readonly StoredRule[];
-  /** For each charge, the first one that it shares a log with, or itself. */
-  readonly firsts: readonly number[];
+  /** The pairs of charges that share a log where they have the same key, and whether these have. */
+  readonly pairs: readonly { readonly a: number; readonly b: number; readonly same: boolean }[];
   readonly parts: readonly Part[];
 }
 
@@ -33,54 +33,55 @@ const plans = new WeakMap<StoredRule, Plan[]>();
 /** How the charges of a call are put to the script: the exact windows over one key as one log. */
 export function planOf(charges: readonly Charge[]): readonly Part[] {
   const { rule } = charges[0];
-  const known = plans.get(rule) ?? [];
-  let plan = known.find((other) => isFor(other, charges));
-  if (plan === undefined) {
-    plan = makePlan(charges);
-    known.push(plan);
+  let known = plans.get(rule);
+  if (known === undefined) {
+    known = [];
     plans.set(rule, known);
   }
+  for (const plan of known) if (isFor(plan, charges)) return plan.parts;
+  const plan = makePlan(charges);
+  known.push(plan);
   return plan.parts;
 }
 
-function isFor({ rules, firsts }: Plan, charges: readonly Charge[]): boolean {
-  return (
-    rules.length === charges.length &&
-    charges.every(({ rule }, c) => rule === rules[c] && firstOf(charges, c) === firsts[c])
-  );
+function isFor({ rules, pairs }: Plan, charges: readonly Charge[]): boolean {
+  if (rules.length !== charges.length) return false;
+  for (let c = 0; c < rules.length; c++) if (rules[c] !== charges[c].rule) return false;
+  for (const { a, b, same } of pairs) if (sameKey(charges[a], charges[b]) !== same) return false;
+  return true;
 }
 
 function makePlan(charges: readonly Charge[]): Plan {
-  const firsts = charges.map((_, c) => firstOf(charges, c));
+  const rules = charges.map(({ rule }) => rule);
+  const pairs = rules.flatMap((rule, b) =>
+    rules.slice(0, b).flatMap((other, a) => {
+      return mayShareLog(other, rule) ? [{ a, b, same: sameKey(charges[a], charges[b]) }] : [];
+    }),
+  );
+  const firsts = rules.map((_, c) => pairs.find(({ b, same }) => same && b === c)?.a ?? c);
   const parts = [...new Set(firsts)].map((first) => {
     const members = firsts.flatMap((other, c) => (other === first ? [c] : []));
-    return { spec: specOf(members.map((member) => charges[member].rule)), members };
+    return { spec: specOf(members.map((member) => rules[member])), members };
   });
-  return { rules: charges.map(({ rule }) => rule), firsts, parts };
+  return { rules, pairs, parts };
 }
 
-function firstOf(charges: readonly Charge[], c: number): number {
-  for (let first = 0; first < c; first++) {
-    if (sharesLog(charges[first], charges[c])) return first;
-  }
-  return c;
+function sameKey(a: Charge, b: Charge): boolean {
+  return a.key === b.key && a.partition === b.partition && a.look === b.look;
 }
 
 /**
  * Whether two rules share a log must not hang on the key, or a rule would count one key in two logs:
  * so those that count by other parts never do, though some keys may have no other parts.
  */
-function sharesLog(a: Charge, b: Charge): boolean {
+function mayShareLog(a: StoredRule, b: StoredRule): boolean {
   return (
-    a.rule.layout === "compact" &&
-    b.rule.layout === "compact" &&
-    a.rule.lease === undefined &&
-    b.rule.lease === undefined &&
-    a.key === b.key &&
-    a.partition === b.partition &&
-    a.look === b.look &&
-    a.rule.by?.join() === b.rule.by?.join() &&
-    limiterOf(a.rule) === limiterOf(b.rule)
+    a.layout === "compact" &&
+    b.layout === "compact" &&
+    a.lease === undefined &&
+    b.lease === undefined &&
+    a.by?.join() === b.by?.join() &&
+    limiterOf(a) === limiterOf(b)
   );
 }
 

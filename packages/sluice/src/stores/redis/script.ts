@@ -1,6 +1,8 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "d90df54bd7fd1570e33c6e5f8616762fd67e118b";
+export const sha = "9320fb448eb193fe9f15a8479c6e4aefd073dc7f";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
+local CHUNK_BYTES = 140
+local function general(now, reply)
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
 local sub, floor, max, min = string.sub, math.floor, math.max, math.min
@@ -16,7 +18,7 @@ end
 return low
 end
 function rare.time_of_cost(state, w, target)
-local cost_before, number, entry = state[w * 3 - 2], state[w * 3 - 1], state[w * 3]
+local cost_before, number, entry = state[w * 4 - 3], state[w * 4 - 1], state[w * 4]
 while true do
 local text, from, count, format, width, base, before = open(state, number)
 if entry == 0 then cost_before = before end
@@ -31,31 +33,32 @@ end
 end
 function rare.drop_left(state, rule)
 local keep = state.first + DROPPED_AT_ONCE
-for w = 1, rule.windows do keep = min(keep, state[w * 3 - 1]) end
+for w = 1, rule.windows do keep = min(keep, state[w * 4 - 1]) end
 if keep == state.first then return end
 local fields = {}
-for number = state.first, keep - 1 do fields[#fields + 1] = number end
+for number = state.first, keep - 1 do fields[#fields + 1] = pack('<I4', number) end
 call('HDEL', state.key, spread(fields))
 state.first = keep
 end
-function rare.rebase(state, rule, now)
-for w = 1, rule.windows do advance(state, rule, w, now) end
-local zero, number, cut = state[rule.slowest - 1], state[rule.slowest], state[rule.slowest + 1]
+function rare.rebase(state, rule)
+local slowest = rule.slowest * 4
+local zero, number, cut = state[slowest - 3], state[slowest - 1], state[slowest]
 for chunk_number = state.first, state.tail - 1 do
-local chunk = call('HGET', state.key, chunk_number)
-local base, before, wide = unpack('<ddB', chunk)
-local from = 18
-if chunk_number == number then before, from = zero, 18 + cut * (wide == 1 and 13 or 5) end
-call('HSET', state.key, chunk_number, pack('<ddB', base, before - zero, wide) .. sub(chunk, from))
+local field = pack('<I4', chunk_number)
+local chunk = call('HGET', state.key, field)
+local wide, base, before = unpack('<BI6d', chunk)
+local from = 16
+if chunk_number == number then before, from = zero, 16 + cut * (wide == 1 and 13 or 5) end
+call('HSET', state.key, field, pack('<BI6d', wide, base, before - zero) .. sub(chunk, from))
 end
 if number == state.tail then
 state.before, state.from = zero, state.from + cut * (state.wide == 1 and 13 or 5)
 end
 state.before, state.sum, state.read = state.before - zero, state.sum - zero, 0
 for w = 1, rule.windows do
-local c = w * 3 - 2
+local c = w * 4 - 3
 state[c] = state[c] - zero
-if state[c + 1] == number then state[c + 2] = state[c + 2] - cut end
+if state[c + 2] == number then state[c + 3] = state[c + 3] - cut end
 end
 end
 local function changed(text, from, count, format, width, base, entry, found, at, cost)
@@ -92,16 +95,17 @@ state.text = nil
 return
 else
 state.tail = state.tail - 1
-local chunk = call('HGET', state.key, state.tail)
-call('HDEL', state.key, state.tail)
-state.base, state.before, state.wide = unpack('<ddB', chunk)
-state.text, state.from = sub(chunk, 18), 1
+local field = pack('<I4', state.tail)
+local chunk = call('HGET', state.key, field)
+call('HDEL', state.key, field)
+state.wide, state.base, state.before = unpack('<BI6d', chunk)
+state.text, state.from = sub(chunk, 16), 1
 end
 end
 for w = 1, rule.windows do
-local number = state[w * 3 - 1]
-if number > state.tail or (number == state.tail and state[w * 3] > count) then
-state[w * 3 - 1], state[w * 3] = state.tail, count
+local number = state[w * 4 - 1]
+if number > state.tail or (number == state.tail and state[w * 4] > count) then
+state[w * 4 - 1], state[w * 4] = state.tail, count
 end
 end
 end
@@ -123,38 +127,46 @@ if difference == 0 then return end
 local entries, new_base, wide = changed(text, from, count, format, width, base, entry, found, at, old + difference)
 state.sum = state.sum + difference
 for w = 1, rule.windows do
+local c = w * 4 - 3
 if now - at >= rule[w * 2] then
-state[w * 3 - 2] = state[w * 3 - 2] + difference
-if not found and state[w * 3 - 1] == number then state[w * 3] = state[w * 3] + 1 end
+state[c] = state[c] + difference
+if not found and state[c + 2] == number then state[c + 3] = state[c + 3] + 1 end
+elseif at < state[c + 1] then
+state[c + 2], state[c + 3] = number, entry
 end
+state[c + 1] = -math.huge
 end
 for later = number + 1, state.tail - 1 do
-local chunk = call('HGET', state.key, later)
-local its_base, its_before, its_width = unpack('<ddB', chunk)
-call('HSET', state.key, later, pack('<ddB', its_base, its_before + difference, its_width) .. sub(chunk, 18))
+local field = pack('<I4', later)
+local chunk = call('HGET', state.key, field)
+local its_wide, its_base, its_before = unpack('<BI6d', chunk)
+call('HSET', state.key, field, pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
 end
+local chunk
 if number < state.tail then
 state.before = state.before + difference
-save(state, rule, sub(state.text, state.from), '', number, pack('<ddB', new_base, before, wide) .. entries)
-return
-end
+chunk = pack('<BI6d', wide, new_base, before) .. entries
+state.read, state.read_text = number, chunk
+else
 state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
 trim_tail(state, rule)
-if state.text then
-save(state, rule, sub(state.text, state.from), '')
-else
+if not state.text then
 state.latest = 0
 call('UNLINK', state.key)
+return
 end
+end
+for w = 1, rule.windows do advance(state, rule, w, now) end
+save(state, rule, sub(state.text, state.from), '', number, chunk)
 end
 function rare.held(state, rule, w, now)
-local limit, count, gone = rule[w * 2 - 1], 0, 0
+local limit, count, gone, oldest = rule[w * 2 - 1], 0, nil, nil
 if state.text then
-gone = advance(state, rule, w, now)
+gone, oldest = advance(state, rule, w, now)
 count = state.sum - gone
 end
 if count == 0 then return 0, limit end
-return count, max(0, limit - count), rare.time_of_cost(state, w, gone + 1), state.latest
+return count, max(0, limit - count), oldest, state.latest
 end
 local function cost_before_time(state, time)
 local text, from, count, format, width, base, before = open(state, rare.seek(state, state.first, time - 1))
@@ -177,20 +189,26 @@ local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.s
 local rare
 local function load(state, key, rule)
 local text = call('HGET', key, 'h')
-state.key, state.text, state.read = key, text, 0
+state.key, state.text, state.read, state.changed = key, text, 0, false
 if not text then
 state.latest = 0
 return
 end
 local cursors
-state.latest, state.sum, state.first, state.tail, state.base, state.before, state.wide, cursors =
-unpack('<ddI4I4ddBB', text)
-state.from = 43 + cursors * 22
+state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first = unpack('<dBBI6I4dI4', text)
+state.from = 33 + cursors * 28
+if state.wide == 1 then
+state.latest = state.base + unpack('<I6', text, #text - 12)
+else
+state.latest = state.base + unpack('<I3', text, #text - 4)
+end
 for w = 1, rule.windows do
-local window, c = nil, w * 3 - 2
-if w <= cursors then window, state[c], state[c + 1], state[c + 2] = unpack('<ddI4I2', text, w * 22 + 21) end
+local window, c = nil, w * 4 - 3
+if w <= cursors then
+window, state[c], state[c + 1], state[c + 2], state[c + 3] = unpack('<ddI6I4I2', text, 5 + w * 28)
+end
 if window ~= rule[w * 2] then
-state[c], state[c + 1], state[c + 2] = 0, state.first, 0
+state[c], state[c + 1], state[c + 2], state[c + 3], state.changed = 0, -math.huge, state.first, 0, true
 end
 end
 end
@@ -200,32 +218,33 @@ if number == state.tail then
 text, from, base, before, wide = state.text, state.from, state.base, state.before, state.wide
 else
 if state.read ~= number then
-state.read, state.read_text = number, call('HGET', state.key, number)
+state.read, state.read_text = number, call('HGET', state.key, pack('<I4', number))
 end
-text, from = state.read_text, 18
-base, before, wide = unpack('<ddB', text)
+text, from = state.read_text, 16
+wide, base, before = unpack('<BI6d', text)
 end
 if wide == 1 then return text, from, (#text - from + 1) / 13, '<I6I7', 13, base, before end
 return text, from, (#text - from + 1) / 5, '<I3I2', 5, base, before
 end
 local function advance(state, rule, w, now)
-local c, left = w * 3 - 2, now - rule[w * 2]
+local c, left = w * 4 - 3, now - rule[w * 2]
 if state.latest <= left then
 local count = (#state.text - state.from + 1) / (state.wide == 1 and 13 or 5)
-state[c], state[c + 1], state[c + 2] = state.sum, state.tail, count
+state[c], state[c + 1], state[c + 2], state[c + 3] = state.sum, 0, state.tail, count
 return state.sum
 end
-local gone, number, entry = state[c], state[c + 1], state[c + 2]
+local gone, oldest, number, entry = state[c], state[c + 1], state[c + 2], state[c + 3]
+if oldest > left then return gone, oldest end
 local hops = 0
 while true do
 local text, from, count, format, width, base, before = open(state, number)
 if entry == 0 then gone = before end
-local last = left - base
 while entry < count do
 local offset, cost = unpack(format, text, from + entry * width)
-if offset > last then
-state[c], state[c + 1], state[c + 2] = gone, number, entry
-return gone, base + offset, cost
+if base + offset > left and cost > 0 then
+oldest = base + offset
+state[c], state[c + 1], state[c + 2], state[c + 3] = gone, oldest, number, entry
+return gone, oldest
 end
 gone, entry = gone + cost, entry + 1
 end
@@ -239,9 +258,9 @@ end
 local function check(state, rule, now, cost, reply, r)
 local fits = true
 for w = 1, rule.windows do
-local limit, count, gone, first_at, first_cost = rule[w * 2 - 1], 0, nil, nil, nil
+local limit, count, gone, oldest = rule[w * 2 - 1], 0, nil, nil
 if state.text then
-gone, first_at, first_cost = advance(state, rule, w, now)
+gone, oldest = advance(state, rule, w, now)
 count = state.sum - gone
 end
 local remaining = limit > count and limit - count or 0
@@ -252,32 +271,33 @@ local over = count + cost - limit
 if cost > limit then
 reply[r + 2] = -1
 else
-if first_cost < over then
+if over > 1 then
 rare = rare or slidingLogRare(open, advance)
-first_at = rare.time_of_cost(state, w, gone + over)
+oldest = rare.time_of_cost(state, w, gone + over)
 end
-reply[r + 2] = first_at + rule[w * 2] - now
+reply[r + 2] = oldest + rule[w * 2] - now
 end
 end
-r = r + 4
+r = r + 3
 end
 return fits
 end
 local function save(state, rule, entries, last, number, chunk)
-local head = pack('<ddI4I4ddBBddI4I2', state.latest, state.sum, state.first, state.tail, state.base, state.before,
-state.wide, rule.windows, rule[2], state[1], state[2], state[3])
-for w = 2, rule.windows do
-head = head .. pack('<ddI4I2', rule[w * 2], state[w * 3 - 2], state[w * 3 - 1], state[w * 3])
+local head = pack('<dBBI6I4dI4', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
+state.first)
+for w = 1, rule.windows do
+local c = w * 4 - 3
+head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
 end
 if chunk then
-call('HSET', state.key, 'h', head .. entries .. last, number, chunk)
+call('HSET', state.key, 'h', head .. entries .. last, pack('<I4', number), chunk)
 else
 call('HSET', state.key, 'h', head .. entries .. last)
 end
 end
 local function settle_tail(state, rule, now, at, cost)
 local text, from, offset = state.text, state.from, at - state.base
-if state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
+if state.changed or state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
 for place = #text - 4, from, -5 do
 local its_offset, its_cost = unpack('<I3I2', text, place)
 if its_offset == offset then
@@ -302,7 +322,10 @@ end
 if not text then
 if cost <= 0 then return end
 state.first, state.tail, state.sum = 1, 0, 0
-for w = 1, rule.windows do state[w * 3 - 2], state[w * 3 - 1], state[w * 3] = 0, 1, 0 end
+for w = 1, rule.windows do
+local c = w * 4 - 3
+state[c], state[c + 1], state[c + 2], state[c + 3] = 0, at, 1, 0
+end
 elseif cost <= 0 or at < before then
 if settle_tail(state, rule, now, at, cost) then return end
 rare = rare or slidingLogRare(open, advance)
@@ -310,11 +333,12 @@ return rare.adjust(state, rule, now, at, cost, save)
 end
 local kept, chunk, count, format, width, base = '', nil, 0, nil, nil, nil
 if text then
+for w = 1, rule.windows do advance(state, rule, w, now) end
 if state.sum + cost > 9007199254740991 then
 rare = rare or slidingLogRare(open, advance)
-rare.rebase(state, rule, now)
+rare.rebase(state, rule)
 end
-if state[rule.slowest] > state.first then
+if state[rule.slowest * 4 - 1] > state.first then
 rare = rare or slidingLogRare(open, advance)
 rare.drop_left(state, rule)
 end
@@ -325,12 +349,15 @@ local _, last = unpack(format, text, from + (count - 1) * width)
 count, cost, state.sum = count - 1, cost + last, state.sum - last
 end
 kept = sub(text, from, from + count * width - 1)
+for w = 1, rule.windows do
+if before <= now - rule[w * 2] then state[w * 4 - 2] = at end
+end
 end
 state.latest, state.sum = at, state.sum + cost
-if count > 0 and count < 40 and (width == 13 or (cost < 65536 and at - base < 16777216)) then
+if count > 0 and #kept < CHUNK_BYTES and (width == 13 or (cost < 65536 and at - base < 16777216)) then
 save(state, rule, kept, pack(format, at - base, cost))
 else
-if count > 0 then chunk = pack('<ddB', base, state.before, state.wide) .. kept end
+if count > 0 then chunk = pack('<BI6d', state.wide, base, state.before) .. kept end
 if count > 0 or not text then state.tail = state.tail + 1 end
 state.base, state.before, state.wide = at, state.sum - cost, cost < 65536 and 0 or 1
 save(state, rule, '', pack(cost < 65536 and '<I3I2' or '<I6I7', 0, cost), state.tail - 1, chunk)
@@ -347,7 +374,7 @@ prepare = function(rule)
 rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
 for w = 1, rule.windows do
 if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
-if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w * 3 - 1 end
+if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w end
 end
 end,
 expires = function(state, rule, w) return state.text and state.latest + rule[w * 2] or 0 end,
@@ -921,82 +948,21 @@ return count, first, last
 end
 return algorithm
 end
-local function express(key, rule, now, cost, commit, reply, r)
-local call, unpack = redis.call, struct.unpack
-local text = call('HGET', key, 'h')
-if not text or string.byte(text, 42) ~= 1 then return false end
-local latest, sum, first, tail, base, before, wide, _, its_window, gone, number, entry =
-unpack('<ddI4I4ddBBddI4I2', text)
-local limit, window = rule[1], rule[2]
-local left = now - window
-if latest > now or latest <= left or its_window ~= window or wide == 1 then return false end
-local chunk, from, chunk_base, chunk_wide = text, 65, base, 0
-if number ~= tail then
-chunk, from = call('HGET', key, number), 18
-chunk_base, _, chunk_wide = unpack('<ddB', chunk)
-end
-if chunk_wide == 1 then return false end
-local place, last, offset, its_cost = from + entry * 5, left - chunk_base, nil, nil
-while true do
-if place > #chunk then return false end
-offset, its_cost = unpack('<I3I2', chunk, place)
-if offset > last then break end
-gone, entry, place = gone + its_cost, entry + 1, place + 5
-end
-local remaining = limit - sum + gone
-if remaining < 0 then remaining = 0 end
-if cost > remaining then
-if cost > limit or its_cost < sum - gone + cost - limit then return false end
-reply[r + 1], reply[r + 2] = remaining, chunk_base + offset - left
-reply[r + 3], reply[r + 4] = latest - left, 0
-return true
-elseif not commit or cost == 0 then
-reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = remaining, 0, latest - left, 0
-return true
-end
-local kept, entry_cost = #text, cost
-if latest == now then
-local _, before_cost = unpack('<I3I2', text, kept - 4)
-kept, entry_cost = kept - 5, cost + before_cost
-end
-if number > first or kept >= 264 or entry_cost > 65535 or now - base >= 16777216 then return false end
-if sum + cost > 9007199254740991 then return false end
-call('HSET', key, 'h', struct.pack('<ddI4I4ddBBddI4I2c0I3I2', now, sum + cost, first, tail, base, before, 0, 1,
-window, gone, number, entry, string.sub(text, 65, kept), now - base, entry_cost))
-if latest - latest % window ~= now - now % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
-reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = remaining - cost, 0, window, 0
-return true
-end
-local now = ARGV[1]
-if now == '' then
-local time = redis.call('TIME')
-now = time[1] * 1000 + math.floor(time[2] / 1000)
-else
-now = tonumber(now)
-end
 local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket,
 H = concurrent }
-local made, rules, next_arg = {}, {}, 3
-for i = 1, tonumber(ARGV[2]) do
-local letter, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1])
-local rule = { letter = letter, express = letter == 'L' and count == 2 }
-for n = 1, count do rule[n] = tonumber(ARGV[next_arg + 1 + n]) end
-rules[i] = rule
-next_arg = next_arg + 2 + count
-end
+local made, r, first_key = {}, 0, 0
 local function prepare(charges)
 for c = 1, #charges do
-local rule = charges[c].rule
+local rule, letter = charges[c].rule, charges[c].letter
 if not rule.algorithm then
-made[rule.letter] = made[rule.letter] or (makers[rule.letter] or leased)(rule.letter, makers)
-rule.algorithm = made[rule.letter]
+made[letter] = made[letter] or (makers[letter] or leased)(letter, makers)
+rule.algorithm = made[letter]
 rule.algorithm.prepare(rule)
 end
 charges[c].state = {}
 end
 charges.prepared = true
 end
-local reply, r, first_key = { now }, 1, 0
 local function load(charge)
 local state, key = charge.state, first_key + charge.place
 charge.rule.algorithm.load(state, KEYS[key], charge.rule, KEYS[key + 1])
@@ -1016,8 +982,8 @@ local charge = charges[c]
 local rule = charge.rule
 local state, at = load(charge)
 state.at = at
-if not rule.algorithm.check(state, rule, at, charge.x, reply, r) then fits = false end
-r = r + rule.windows * 4
+if not rule.algorithm.check(state, rule, at, charge.x, reply, r + 1) then fits = false end
+r = r + 1 + rule.windows * 3
 end
 for c = 1, #charges do
 local charge = charges[c]
@@ -1027,15 +993,17 @@ local ahead = state.at - now
 if charged then
 rule.algorithm.charge(state, rule, state.at, state.at, x, charge.id)
 end
+reply[place + 1] = -1 - ahead
 for w = 1, rule.windows do
 if charged then
-reply[place + 1] = reply[place + 1] - x
-elseif reply[place + 2] > 0 then
-reply[place + 2] = reply[place + 2] + ahead
+reply[place + 2] = reply[place + 2] - x
+elseif reply[place + 3] > 0 then
+reply[place + 3] = reply[place + 3] + ahead
 end
-reply[place + 3], reply[place + 4] = reset_after(state, rule, w), ahead
-place = place + 4
+reply[place + 4] = reset_after(state, rule, w)
+place = place + 3
 end
+place = place + 1
 end
 end
 local function operate(operation, charges)
@@ -1044,7 +1012,7 @@ local charge = charges[c]
 local rule, key = charge.rule, KEYS[first_key + charge.place]
 local algorithm = rule.algorithm
 if operation == 'd' then
-redis.call('UNLINK', key, #rule.letter == 2 and KEYS[first_key + charge.place + 1] or key)
+redis.call('UNLINK', key, #charge.letter == 2 and KEYS[first_key + charge.place + 1] or key)
 elseif operation == 'e' then
 r = r + 1
 reply[r] = algorithm.entries(key, rule, now, charge.x, charge.y, charge.id)
@@ -1074,34 +1042,199 @@ end
 end
 end
 end
-while next_arg <= #ARGV do
-local operation, calls, count = ARGV[next_arg], tonumber(ARGV[next_arg + 1]), tonumber(ARGV[next_arg + 2])
-local told, charges, keys = tonumber(ARGV[next_arg + 3]), {}, 0
-next_arg = next_arg + 4
-for c = 1, count do
-charges[c] = { rule = rules[tonumber(ARGV[next_arg])], place = keys + 1 }
-next_arg = next_arg + 1
-keys = keys + #charges[c].rule.letter
-end
-local rule = charges[1].rule
-local decides, commit = operation == 'a' or operation == 'p', operation == 'a'
-for n = 1, calls do
-if n <= told then
-for c = 1, count do
-local charge = charges[c]
-charge.x, charge.y, charge.id = tonumber(ARGV[next_arg]), tonumber(ARGV[next_arg + 1]), ARGV[next_arg + 2]
-next_arg = next_arg + 3
-end
-end
-local first = charges[1]
-local by_express = decides and count == 1 and rule.express and first.y == 0
-if by_express and express(KEYS[first_key + 1], rule, now, first.x, commit, reply, r) then
-r = r + 4
-else
+return function(operation, charges, n, length)
 if not charges.prepared then prepare(charges) end
-if decides then decide(charges, commit) else operate(operation, charges) end
+first_key, r = n, length
+if operation == 'a' or operation == 'p' then decide(charges, operation == 'a') else operate(operation, charges) end
+return r
 end
-first_key = first_key + keys
+end
+local function express(rule, now, cost, commit, reply, r, n, last)
+local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
+local keys, windows, charges, longest, slowest = KEYS, #rule / 2, commit and cost > 0, rule[2], 1
+for w = 2, windows do
+if rule[w * 2] > longest then longest, slowest = rule[w * 2], w end
+end
+local entries_from, period_start = 33 + windows * 28, now - now % longest
+local key, text, new_head, waits
+while n < last do
+if keys[n + 1] ~= key then
+key = keys[n + 1]
+text = call('HGET', key, 'h')
+end
+local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
+local sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = 0, windows, 0, 0, 1, 0, 1, 0, 0, 0
+if text then
+sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = unpack('<dBBI6I4dI4ddI6', text)
+if wide == 1 then format, width = '<I6I7', 13 end
+latest, last_cost = unpack(format, text, #text - width + 1)
+latest = latest + base
+end
+if latest > now or cursors ~= windows or sum + cost > 9007199254740991 then return n, r end
+local fits, empty, moved, slow_chunk = true, latest <= now - longest, nil, 0
+for w = 1, windows do
+local limit, window, place = rule[w * 2 - 1], rule[w * 2], 5 + w * 28
+local left, remaining, wait, cursor = now - window, limit, 0, nil
+if latest <= left then
+if cost > limit then wait = -1 end
+if not empty then
+cursor = pack('<ddI6I4I2', window, sum, now, tail, (#text - entries_from + 1) / width)
+end
+else
+if w > 1 then its_window, gone, oldest = unpack('<ddI6', text, place) end
+if its_window ~= window then return n, r end
+remaining = limit - sum + gone
+if oldest <= left or (cost - remaining > 1 and cost > 0 and cost <= limit) then
+local number, entry = unpack('<I4I2', text, place + 22)
+local chunk, from, its_format, its_width, its_base, at, offset, its_cost
+for hop = 0, 1 do
+if number == tail then
+chunk, from, its_format, its_width, its_base = text, entries_from, format, width, base
+else
+chunk, from, its_format, its_width = call('HGET', key, pack('<I4', number)), 16, '<I3I2', 5
+local its_wide
+its_wide, its_base = unpack('<BI6', chunk)
+if its_wide == 1 then its_format, its_width = '<I6I7', 13 end
+end
+at = from + entry * its_width
+while at < #chunk do
+offset, its_cost = unpack(its_format, chunk, at)
+if its_base + offset > left and its_cost > 0 then break end
+gone, at = gone + its_cost, at + its_width
+end
+if at < #chunk then break end
+if hop == 1 then return n, r end
+number, entry = number + 1, 0
+end
+if oldest <= left then
+oldest = its_base + offset
+cursor = pack('<ddI6I4I2', window, gone, oldest, number, (at - from) / its_width)
+if w == slowest then slow_chunk = number end
+end
+remaining = limit - sum + gone
+local over = cost - remaining
+if over > 1 and cost > 0 and cost <= limit then
+while its_cost < over do
+over, at = over - its_cost, at + its_width
+if at >= #chunk then return n, r end
+offset, its_cost = unpack(its_format, chunk, at)
+end
+oldest = its_base + offset
+end
+end
+if cost > remaining and cost > 0 then wait = cost > limit and -1 or oldest - left end
+end
+reply[r + w] = remaining
+if wait ~= 0 then
+fits, waits = false, waits or {}
+waits[w] = wait
+end
+if cursor or moved then
+moved = (moved or sub(text, 33, place - 1)) .. (cursor or sub(text, place, place + 27))
+end
+end
+if not fits or not charges then
+for w = windows, 1, -1 do
+local remaining, left = reply[r + w], now - rule[w * 2]
+local at = r + w * 3
+reply[at - 1], reply[at] = remaining > 0 and remaining or 0, waits and waits[w] or 0
+reply[at + 1] = latest > left and latest - left or 0
+end
+reply[r + 1] = -1
+r, waits = r + 1 + windows * 3, nil
+else
+local kept, entry_cost, offset = text and #text, cost, now - base
+if latest == now then kept, entry_cost = kept - width, cost + last_cost end
+if empty then
+if first < tail then return n, r end
+if not new_head then
+new_head = pack('<dBBI6I4dI4', cost, windows, cost > 65535 and 1 or 0, now, 1, 0, 1)
+for w = 1, windows do new_head = new_head .. pack('<ddI6I4I2', rule[w * 2], 0, now, 1, 0) end
+new_head = new_head .. pack(cost > 65535 and '<I6I7' or '<I3I2', 0, cost)
+end
+text = new_head
+call('HSET', key, 'h', text)
+elseif kept - entries_from + 1 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
+if slow_chunk > first then return n, r end
+local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
+text = pack(entry_cost > 65535 and '<dBBI6I4dI4c0I6I7' or '<dBBI6I4dI4c0I3I2', sum + cost, windows,
+entry_cost > 65535 and 1 or 0, now, closed and tail + 1 or tail, sum + cost - entry_cost, first,
+moved or sub(text, 33, entries_from - 1), 0, entry_cost)
+if closed then
+call('HSET', key, 'h', text, pack('<I4', tail), pack('<BI6dc0', wide, base, before, entries))
+else
+call('HSET', key, 'h', text)
+end
+elseif moved then
+if slow_chunk > first + 1 then return n, r end
+text = pack(wide == 1 and '<dc0I4c0c0I6I7' or '<dc0I4c0c0I3I2', sum + cost, sub(text, 9, 28),
+slow_chunk > first and slow_chunk or first, moved, sub(text, entries_from, kept), offset, entry_cost)
+call('HSET', key, 'h', text)
+if slow_chunk > first then call('HDEL', key, pack('<I4', first)) end
+else
+text = pack(wide == 1 and '<dc0I6I7' or '<dc0I3I2', sum + cost, sub(text, 9, kept), offset, entry_cost)
+call('HSET', key, 'h', text)
+end
+if latest < period_start then call('PEXPIRE', key, longest * 2 + TTL_SLACK) end
+for w = 1, windows do reply[r + w] = reply[r + w] - cost end
+r = r + windows
+end
+n = n + 1
+end
+return n, r
+end
+local now = ARGV[1]
+if now == '' then
+local time = redis.call('TIME')
+now = time[1] * 1000 + math.floor(time[2] / 1000)
+else
+now = tonumber(now)
+end
+local rules, letters, a = {}, {}, 3
+for i = 1, tonumber(ARGV[2]) do
+local count = tonumber(ARGV[a + 1])
+local rule = { unpack(ARGV, a + 2, a + 1 + count) }
+for n = 1, count do rule[n] = tonumber(rule[n]) end
+rules[i], letters[i] = rule, ARGV[a]
+a = a + 2 + count
+end
+local reply, r, n, run = { now }, 1, 0, nil
+while a <= #ARGV do
+local operation, calls = ARGV[a], tonumber(ARGV[a + 1])
+if operation == 'A' or operation == 'P' then
+local i, x, commit, charges = tonumber(ARGV[a + 2]), ARGV[a + 3], operation == 'A', nil
+local each, run_ends = x == '*', n + calls
+a = a + 4
+while n < run_ends do
+local last = run_ends
+if each then x, a, last = ARGV[a], a + 1, n + 1 end
+local cost = tonumber(x)
+if letters[i] == 'L' then n, r = express(rules[i], now, cost, commit, reply, r, n, last) end
+if n < last then
+run = run or general(now, reply)
+charges = charges or { { rule = rules[i], letter = letters[i], place = 1, y = 0, id = '' } }
+charges[1].x = cost
+n, r = n + 1, run(commit and 'a' or 'p', charges, n, r)
+end
+end
+else
+local charges, count, told, keys = {}, tonumber(ARGV[a + 2]), ARGV[a + 3] == '*' and calls or 1, 0
+a = a + 4
+for c = 1, count do
+local i = tonumber(ARGV[a])
+charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
+a, keys = a + 1, keys + #letters[i]
+end
+run = run or general(now, reply)
+for call = 1, calls do
+for c = 1, call <= told and count or 0 do
+local charge = charges[c]
+charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+a = a + 3
+end
+r = run(operation, charges, n, r)
+n = n + keys
+end
 end
 end
 return reply`;

@@ -21,11 +21,13 @@ export class Entry {
   /** Those who wait while the remote is asked for this key: one question at a time. */
   callers: Caller[] = [];
   isAsking = false;
-  /** How much is asked for at most, by what there was the last time. */
+  /** How much is asked for at most for those who are expected, by what there was the last time. */
   want = Infinity;
-  /** How much was granted since this key was last found full. */
-  granted = 0;
-  /** Found full: until then it is not asked again. */
+  /** Found full, and not since with plenty left. */
+  isFull = false;
+  /** For how long a full key is left alone, as a part of a lease's life. */
+  pause = 1;
+  /** Until then a full key is not asked for again. */
   fullUntil = 0;
   full: readonly RuleDecision[] = [];
   isUsed = false;

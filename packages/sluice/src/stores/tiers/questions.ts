@@ -5,8 +5,14 @@ import type { Caller, Entry, Group } from "./group.js";
 import { Lease } from "./lease.js";
 import { spendableMs } from "./leasing.js";
 
-/** A key found full is asked for again after this part of a lease's life, more or less. */
-const PAUSE = 0.5;
+/** Of what there was the last time as much is asked for: the rest lets others who ask have theirs at once. */
+const SHARE = 1 / 2;
+/** As many times of what was taken must be left for a full key to be full no more. */
+const PLENTY = 3;
+/** A full key is asked for again when about as many are to be had as this, but within a lease's life... */
+const WORTH_ASKING = 48;
+/** ... and not before this part of it. */
+const SHORTEST_PAUSE = 1 / 8;
 
 /** What a hot key needs of the store around it. */
 export interface Tier {
@@ -82,7 +88,8 @@ export class Questions {
 
   async #question(group: Group, entry: Entry, callers: readonly Caller[]): Promise<void> {
     const cost = sumOf(callers);
-    const n = Math.max(cost, Math.min(expected(group, entry), entry.want, group.most));
+    const wanted = Math.max(cost, Math.min(expected(group, entry), group.most));
+    const n = Math.max(cost, Math.min(wanted, entry.want));
     const charges = callers[0].charges.map((charge) => ({ ...charge, cost: n }));
     const { changes } = group;
     const askedAt = this.#timing.now();
@@ -91,30 +98,27 @@ export class Questions {
     if (decisions.some(({ degraded }) => degraded !== undefined)) {
       return this.#askOneByOne(charges, decisions, callers);
     }
-    const left = Math.min(...decisions.map(({ remaining }) => remaining));
-    if (decisions.every(({ allowed }) => allowed)) {
-      entry.granted += n;
-      entry.want = n + left;
-      this.#grant(group, entry, callers, n - cost, charges, decisions, askedAt);
-      if (left < callers[0].cost) this.#pause(group, entry, decisions, askedAt);
-      return;
-    }
     const [head, ...others] = callers;
-    const waitMs = Math.max(...decisions.map(({ retryAfterMs }) => retryAfterMs));
-    if (n === head.cost) {
+    const left = leastOf(decisions);
+    if (decisions.every(({ allowed }) => allowed)) {
+      const isPlenty = left >= PLENTY * n;
+      if (left < head.cost) entry.isFull = true;
+      else if (isPlenty && n === wanted) entry.isFull = false;
+      entry.want = Math.max(1, Math.floor((n + left) * SHARE));
+      this.#grant(group, entry, callers, n - cost, charges, decisions, askedAt);
+      if (entry.isFull && !isPlenty) this.#pause(group, entry, leftToOthers(decisions, left), askedAt);
+    } else if (n > head.cost) {
+      // There is less than was asked for, or nothing, and then the head alone will hear for how long.
+      entry.want = Math.max(head.cost, Math.floor(left * SHARE));
+      entry.callers.unshift(...callers);
+    } else {
       if (changes === group.changes) {
+        entry.isFull = true;
         this.#tier.remember(entry, n, decisions, askedAt);
         this.#pause(group, entry, decisions, askedAt);
       }
       head.resolve(decisions);
       entry.callers.unshift(...others);
-    } else if (left >= head.cost || waitMs > group.leaseMs * PAUSE) {
-      // There is less than was asked for; or nothing for long, and the head alone will hear how long.
-      entry.want = Math.max(left, head.cost);
-      entry.callers.unshift(...callers);
-    } else {
-      this.#pause(group, entry, decisions, askedAt, waitMs);
-      entry.callers.unshift(...callers);
     }
   }
 
@@ -155,19 +159,12 @@ export class Questions {
     this.#endsAfter(group.leaseMs).add(() => void this.release(entry, lease));
   }
 
-  /** Full: whoever cannot have what is left is refused here for a moment. */
-  #pause(
-    group: Group,
-    entry: Entry,
-    decisions: readonly RuleDecision[],
-    askedAt: number,
-    waitMs = Infinity,
-  ): void {
+  /** Full: whoever cannot have what is left is refused here for a while, until there is enough for many. */
+  #pause(group: Group, entry: Entry, decisions: readonly RuleDecision[], askedAt: number): void {
     entry.full = decisions;
-    const pauseMs = group.leaseMs * PAUSE * (0.75 + 0.5 * this.#timing.random());
-    entry.fullUntil = askedAt + Math.min(waitMs, pauseMs);
-    entry.want = entry.granted > 0 ? entry.granted : Math.max(1, Math.floor(entry.want / 2));
-    entry.granted = 0;
+    const change = Math.min(2, Math.max(1 / 2, WORTH_ASKING / entry.want));
+    entry.pause = Math.min(1, Math.max(SHORTEST_PAUSE, entry.pause * change));
+    entry.fullUntil = askedAt + group.leaseMs * entry.pause * (0.75 + 0.5 * this.#timing.random());
   }
 
   #endsAfter(leaseMs: number): Deadlines {
@@ -197,6 +194,17 @@ function takeFirst(group: Group, entry: Entry): readonly Caller[] {
     size++;
   }
   return entry.callers.splice(0, size);
+}
+
+/** As if the rules that had least left had nothing. */
+function leftToOthers(decisions: readonly RuleDecision[], left: number): readonly RuleDecision[] {
+  return decisions.map((decision) =>
+    decision.remaining === left ? { ...decision, remaining: 0 } : decision,
+  );
+}
+
+function leastOf(decisions: readonly RuleDecision[]): number {
+  return Math.min(...decisions.map(({ remaining }) => remaining));
 }
 
 function sumOf(callers: readonly Caller[]): number {

@@ -1,53 +1,143 @@
--- The commonest decision, one exact window over one key, in locals alone: what slidingLog.lua does
--- where the state is as usual. Appends to the reply and answers true; or answers false, having done
--- nothing, where anything is out of the ordinary: a new key, a wide or full chunk, a chunk to drop, a
--- clock that stepped back, a wait to search for.
-local function express(key, rule, now, cost, commit, reply, r)
-  local call, unpack = redis.call, struct.unpack
-  local text = call('HGET', key, 'h')
-  if not text or string.byte(text, 42) ~= 1 then return false end
-  local latest, sum, first, tail, base, before, wide, _, its_window, gone, number, entry =
-    unpack('<ddI4I4ddBBddI4I2', text)
-  local limit, window = rule[1], rule[2]
-  local left = now - window
-  if latest > now or latest <= left or its_window ~= window or wide == 1 then return false end
+-- The commonest calls, decisions on one log alone, in locals: what slidingLog.lua does, where the state is as usual.
+-- Decides for the keys after the nth up to the last, and appends to the reply. Stops, having done nothing for the
+-- next key, where anything is out of the ordinary: rules that have changed, a clock that stepped back, a pause that
+-- left chunks behind, a time to search for in other chunks. Answers how many keys are done, and the reply's length.
+local function express(rule, now, cost, commit, reply, r, n, last)
+  local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
+  local keys, windows, charges, longest, slowest = KEYS, #rule / 2, commit and cost > 0, rule[2], 1
+  for w = 2, windows do
+    if rule[w * 2] > longest then longest, slowest = rule[w * 2], w end
+  end
+  local entries_from, period_start = 33 + windows * 28, now - now % longest
+  local key, text, new_head, waits
 
-  local chunk, from, chunk_base, chunk_wide = text, 65, base, 0
-  if number ~= tail then
-    chunk, from = call('HGET', key, number), 18
-    chunk_base, _, chunk_wide = unpack('<ddB', chunk)
-  end
-  if chunk_wide == 1 then return false end
-  local place, last, offset, its_cost = from + entry * 5, left - chunk_base, nil, nil
-  while true do
-    if place > #chunk then return false end
-    offset, its_cost = unpack('<I3I2', chunk, place)
-    if offset > last then break end
-    gone, entry, place = gone + its_cost, entry + 1, place + 5
-  end
+  while n < last do
+    if keys[n + 1] ~= key then
+      key = keys[n + 1]
+      text = call('HGET', key, 'h')
+    end
+    local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
+    local sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = 0, windows, 0, 0, 1, 0, 1, 0, 0, 0
+    if text then
+      sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = unpack('<dBBI6I4dI4ddI6', text)
+      if wide == 1 then format, width = '<I6I7', 13 end
+      latest, last_cost = unpack(format, text, #text - width + 1)
+      latest = latest + base
+    end
+    if latest > now or cursors ~= windows or sum + cost > 9007199254740991 then return n, r end
 
-  local remaining = limit - sum + gone
-  if remaining < 0 then remaining = 0 end
-  if cost > remaining then
-    if cost > limit or its_cost < sum - gone + cost - limit then return false end
-    reply[r + 1], reply[r + 2] = remaining, chunk_base + offset - left
-    reply[r + 3], reply[r + 4] = latest - left, 0
-    return true
-  elseif not commit or cost == 0 then
-    reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = remaining, 0, latest - left, 0
-    return true
-  end
+    -- What remains goes into the reply; the cursors, once one of them has moved, into a text of their own
+    local fits, empty, moved, slow_chunk = true, latest <= now - longest, nil, 0
+    for w = 1, windows do
+      local limit, window, place = rule[w * 2 - 1], rule[w * 2], 5 + w * 28
+      local left, remaining, wait, cursor = now - window, limit, 0, nil
+      if latest <= left then
+        if cost > limit then wait = -1 end
+        if not empty then
+          cursor = pack('<ddI6I4I2', window, sum, now, tail, (#text - entries_from + 1) / width)
+        end
+      else
+        if w > 1 then its_window, gone, oldest = unpack('<ddI6', text, place) end
+        if its_window ~= window then return n, r end
+        remaining = limit - sum + gone
+        if oldest <= left or (cost - remaining > 1 and cost > 0 and cost <= limit) then
+          local number, entry = unpack('<I4I2', text, place + 22)
+          local chunk, from, its_format, its_width, its_base, at, offset, its_cost
+          for hop = 0, 1 do  -- from the cursor on, past what has left the window
+            if number == tail then
+              chunk, from, its_format, its_width, its_base = text, entries_from, format, width, base
+            else
+              chunk, from, its_format, its_width = call('HGET', key, pack('<I4', number)), 16, '<I3I2', 5
+              local its_wide
+              its_wide, its_base = unpack('<BI6', chunk)
+              if its_wide == 1 then its_format, its_width = '<I6I7', 13 end
+            end
+            at = from + entry * its_width
+            while at < #chunk do
+              offset, its_cost = unpack(its_format, chunk, at)
+              if its_base + offset > left and its_cost > 0 then break end
+              gone, at = gone + its_cost, at + its_width
+            end
+            if at < #chunk then break end
+            if hop == 1 then return n, r end
+            number, entry = number + 1, 0
+          end
+          if oldest <= left then
+            oldest = its_base + offset
+            cursor = pack('<ddI6I4I2', window, gone, oldest, number, (at - from) / its_width)
+            if w == slowest then slow_chunk = number end
+          end
+          remaining = limit - sum + gone
+          local over = cost - remaining
+          if over > 1 and cost > 0 and cost <= limit then  -- and on, to where the cost fits
+            while its_cost < over do
+              over, at = over - its_cost, at + its_width
+              if at >= #chunk then return n, r end
+              offset, its_cost = unpack(its_format, chunk, at)
+            end
+            oldest = its_base + offset
+          end
+        end
+        if cost > remaining and cost > 0 then wait = cost > limit and -1 or oldest - left end
+      end
+      reply[r + w] = remaining
+      if wait ~= 0 then
+        fits, waits = false, waits or {}
+        waits[w] = wait
+      end
+      if cursor or moved then
+        moved = (moved or sub(text, 33, place - 1)) .. (cursor or sub(text, place, place + 27))
+      end
+    end
 
-  local kept, entry_cost = #text, cost
-  if latest == now then
-    local _, before_cost = unpack('<I3I2', text, kept - 4)
-    kept, entry_cost = kept - 5, cost + before_cost
+    if not fits or not charges then
+      for w = windows, 1, -1 do
+        local remaining, left = reply[r + w], now - rule[w * 2]
+        local at = r + w * 3
+        reply[at - 1], reply[at] = remaining > 0 and remaining or 0, waits and waits[w] or 0
+        reply[at + 1] = latest > left and latest - left or 0
+      end
+      reply[r + 1] = -1
+      r, waits = r + 1 + windows * 3, nil
+    else
+      local kept, entry_cost, offset = text and #text, cost, now - base
+      if latest == now then kept, entry_cost = kept - width, cost + last_cost end  -- one entry per millisecond
+      if empty then
+        if first < tail then return n, r end
+        if not new_head then
+          new_head = pack('<dBBI6I4dI4', cost, windows, cost > 65535 and 1 or 0, now, 1, 0, 1)
+          for w = 1, windows do new_head = new_head .. pack('<ddI6I4I2', rule[w * 2], 0, now, 1, 0) end
+          new_head = new_head .. pack(cost > 65535 and '<I6I7' or '<I3I2', 0, cost)
+        end
+        text = new_head
+        call('HSET', key, 'h', text)
+      elseif kept - entries_from + 1 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
+        -- The tail becomes a chunk, unless it has no other entry
+        if slow_chunk > first then return n, r end
+        local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
+        text = pack(entry_cost > 65535 and '<dBBI6I4dI4c0I6I7' or '<dBBI6I4dI4c0I3I2', sum + cost, windows,
+          entry_cost > 65535 and 1 or 0, now, closed and tail + 1 or tail, sum + cost - entry_cost, first,
+          moved or sub(text, 33, entries_from - 1), 0, entry_cost)
+        if closed then
+          call('HSET', key, 'h', text, pack('<I4', tail), pack('<BI6dc0', wide, base, before, entries))
+        else
+          call('HSET', key, 'h', text)
+        end
+      elseif moved then
+        if slow_chunk > first + 1 then return n, r end
+        text = pack(wide == 1 and '<dc0I4c0c0I6I7' or '<dc0I4c0c0I3I2', sum + cost, sub(text, 9, 28),
+          slow_chunk > first and slow_chunk or first, moved, sub(text, entries_from, kept), offset, entry_cost)
+        call('HSET', key, 'h', text)
+        if slow_chunk > first then call('HDEL', key, pack('<I4', first)) end
+      else
+        text = pack(wide == 1 and '<dc0I6I7' or '<dc0I3I2', sum + cost, sub(text, 9, kept), offset, entry_cost)
+        call('HSET', key, 'h', text)
+      end
+      if latest < period_start then call('PEXPIRE', key, longest * 2 + TTL_SLACK) end
+      for w = 1, windows do reply[r + w] = reply[r + w] - cost end
+      r = r + windows
+    end
+    n = n + 1
   end
-  if number > first or kept >= 264 or entry_cost > 65535 or now - base >= 16777216 then return false end
-  if sum + cost > 9007199254740991 then return false end
-  call('HSET', key, 'h', struct.pack('<ddI4I4ddBBddI4I2c0I3I2', now, sum + cost, first, tail, base, before, 0, 1,
-    window, gone, number, entry, string.sub(text, 65, kept), now - base, entry_cost))
-  if latest - latest % window ~= now - now % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
-  reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = remaining - cost, 0, window, 0
-  return true
+  return n, r
 end

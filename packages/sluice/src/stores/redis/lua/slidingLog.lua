@@ -2,12 +2,13 @@
 --
 -- The log is a row of numbered chunks of entries; an entry is the cost of one millisecond: how long
 -- after its chunk's base time, and the cost, in 3 + 2 bytes, or in 6 + 7 where the chunk is wide.
--- Field n holds chunk n: its base, the cost of all entries before it, whether it is wide, its entries.
--- Field "h", the head: the newest time, the cost of all entries ever, the numbers of the first chunk
--- and of the tail; then, as the tail is not a field of its own, the tail's base, cost before and width;
--- the number of windows and per window a cursor: the window, the cost of what has left it, and the
--- chunk and entry where what is still in it begins; at last the tail's entries.
--- So what a window counts is the whole cost less what has left it, and few entries are ever read.
+-- The field named by the four bytes of n holds chunk n: whether it is wide, its base, the cost of all entries
+-- before it, its entries. Field "h", the head: the cost of all entries ever, the number of windows; then, as the
+-- tail is not a field of its own, whether it is wide, its base, its number and the cost before it; the number of
+-- the first chunk; per window a cursor: the window, the cost of what has left it, the time of the oldest entry
+-- still in it that has a cost (0: none), and that entry's chunk and place in it; at last the tail's entries.
+-- So what a window counts is the whole cost less what has left it, and few entries are ever read: while the
+-- oldest is still in its window, none but the last.
 --
 -- Rule: per window of the limiter: limit, window.
 --
@@ -17,23 +18,29 @@ local function slidingLog()
   local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
   local rare
 
-  -- In the state, window w's cursor is at w * 3 - 2: what has left, chunk, entry
+  -- In the state, window w's cursor is at w * 4 - 3: what has left, oldest time, chunk, entry
   local function load(state, key, rule)
     local text = call('HGET', key, 'h')
-    state.key, state.text, state.read = key, text, 0
+    state.key, state.text, state.read, state.changed = key, text, 0, false
     if not text then
       state.latest = 0
       return
     end
     local cursors
-    state.latest, state.sum, state.first, state.tail, state.base, state.before, state.wide, cursors =
-      unpack('<ddI4I4ddBB', text)
-    state.from = 43 + cursors * 22
+    state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first = unpack('<dBBI6I4dI4', text)
+    state.from = 33 + cursors * 28
+    if state.wide == 1 then
+      state.latest = state.base + unpack('<I6', text, #text - 12)
+    else
+      state.latest = state.base + unpack('<I3', text, #text - 4)
+    end
     for w = 1, rule.windows do
-      local window, c = nil, w * 3 - 2
-      if w <= cursors then window, state[c], state[c + 1], state[c + 2] = unpack('<ddI4I2', text, w * 22 + 21) end
+      local window, c = nil, w * 4 - 3
+      if w <= cursors then
+        window, state[c], state[c + 1], state[c + 2], state[c + 3] = unpack('<ddI6I4I2', text, 5 + w * 28)
+      end
       if window ~= rule[w * 2] then  -- the rules have changed: begin with the oldest entry there is
-        state[c], state[c + 1], state[c + 2] = 0, state.first, 0
+        state[c], state[c + 1], state[c + 2], state[c + 3], state.changed = 0, -math.huge, state.first, 0, true
       end
     end
   end
@@ -45,35 +52,36 @@ local function slidingLog()
       text, from, base, before, wide = state.text, state.from, state.base, state.before, state.wide
     else
       if state.read ~= number then
-        state.read, state.read_text = number, call('HGET', state.key, number)
+        state.read, state.read_text = number, call('HGET', state.key, pack('<I4', number))
       end
-      text, from = state.read_text, 18
-      base, before, wide = unpack('<ddB', text)
+      text, from = state.read_text, 16
+      wide, base, before = unpack('<BI6d', text)
     end
     if wide == 1 then return text, from, (#text - from + 1) / 13, '<I6I7', 13, base, before end
     return text, from, (#text - from + 1) / 5, '<I3I2', 5, base, before
   end
 
   -- Moves a window's cursor past what has left it by `now`, in memory only, until `save`.
-  -- Tells the cost of what has left, and the time and cost of the entry where the cursor stands.
+  -- Tells the cost of what has left, and the time of the oldest entry that has a cost and has not.
   local function advance(state, rule, w, now)
-    local c, left = w * 3 - 2, now - rule[w * 2]
+    local c, left = w * 4 - 3, now - rule[w * 2]
     if state.latest <= left then
       local count = (#state.text - state.from + 1) / (state.wide == 1 and 13 or 5)
-      state[c], state[c + 1], state[c + 2] = state.sum, state.tail, count
+      state[c], state[c + 1], state[c + 2], state[c + 3] = state.sum, 0, state.tail, count
       return state.sum
     end
-    local gone, number, entry = state[c], state[c + 1], state[c + 2]
+    local gone, oldest, number, entry = state[c], state[c + 1], state[c + 2], state[c + 3]
+    if oldest > left then return gone, oldest end
     local hops = 0
     while true do
       local text, from, count, format, width, base, before = open(state, number)
       if entry == 0 then gone = before end
-      local last = left - base
       while entry < count do
         local offset, cost = unpack(format, text, from + entry * width)
-        if offset > last then
-          state[c], state[c + 1], state[c + 2] = gone, number, entry
-          return gone, base + offset, cost
+        if base + offset > left and cost > 0 then
+          oldest = base + offset
+          state[c], state[c + 1], state[c + 2], state[c + 3] = gone, oldest, number, entry
+          return gone, oldest
         end
         gone, entry = gone + cost, entry + 1
       end
@@ -88,9 +96,9 @@ local function slidingLog()
   local function check(state, rule, now, cost, reply, r)
     local fits = true
     for w = 1, rule.windows do
-      local limit, count, gone, first_at, first_cost = rule[w * 2 - 1], 0, nil, nil, nil
+      local limit, count, gone, oldest = rule[w * 2 - 1], 0, nil, nil
       if state.text then
-        gone, first_at, first_cost = advance(state, rule, w, now)
+        gone, oldest = advance(state, rule, w, now)
         count = state.sum - gone
       end
       local remaining = limit > count and limit - count or 0
@@ -101,27 +109,28 @@ local function slidingLog()
         if cost > limit then
           reply[r + 2] = -1
         else
-          if first_cost < over then
+          if over > 1 then
             rare = rare or slidingLogRare(open, advance)
-            first_at = rare.time_of_cost(state, w, gone + over)
+            oldest = rare.time_of_cost(state, w, gone + over)
           end
-          reply[r + 2] = first_at + rule[w * 2] - now
+          reply[r + 2] = oldest + rule[w * 2] - now
         end
       end
-      r = r + 4
+      r = r + 3
     end
     return fits
   end
 
   -- Writes the head with these entries as the tail's, the last apart; `number` and `chunk`: a chunk as well
   local function save(state, rule, entries, last, number, chunk)
-    local head = pack('<ddI4I4ddBBddI4I2', state.latest, state.sum, state.first, state.tail, state.base, state.before,
-      state.wide, rule.windows, rule[2], state[1], state[2], state[3])
-    for w = 2, rule.windows do
-      head = head .. pack('<ddI4I2', rule[w * 2], state[w * 3 - 2], state[w * 3 - 1], state[w * 3])
+    local head = pack('<dBBI6I4dI4', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
+      state.first)
+    for w = 1, rule.windows do
+      local c = w * 4 - 3
+      head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
     end
     if chunk then
-      call('HSET', state.key, 'h', head .. entries .. last, number, chunk)
+      call('HSET', state.key, 'h', head .. entries .. last, pack('<I4', number), chunk)
     else
       call('HSET', state.key, 'h', head .. entries .. last)
     end
@@ -130,7 +139,7 @@ local function slidingLog()
   -- The usual settlement: an entry of the tail changes and stays. Answers false, having done nothing, for any other.
   local function settle_tail(state, rule, now, at, cost)
     local text, from, offset = state.text, state.from, at - state.base
-    if state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
+    if state.changed or state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
     for place = #text - 4, from, -5 do
       local its_offset, its_cost = unpack('<I3I2', text, place)
       if its_offset == offset then
@@ -158,7 +167,10 @@ local function slidingLog()
     if not text then
       if cost <= 0 then return end
       state.first, state.tail, state.sum = 1, 0, 0
-      for w = 1, rule.windows do state[w * 3 - 2], state[w * 3 - 1], state[w * 3] = 0, 1, 0 end
+      for w = 1, rule.windows do
+        local c = w * 4 - 3
+        state[c], state[c + 1], state[c + 2], state[c + 3] = 0, at, 1, 0
+      end
     elseif cost <= 0 or at < before then
       if settle_tail(state, rule, now, at, cost) then return end
       rare = rare or slidingLogRare(open, advance)
@@ -167,11 +179,12 @@ local function slidingLog()
 
     local kept, chunk, count, format, width, base = '', nil, 0, nil, nil, nil
     if text then
+      for w = 1, rule.windows do advance(state, rule, w, now) end
       if state.sum + cost > 9007199254740991 then
         rare = rare or slidingLogRare(open, advance)
-        rare.rebase(state, rule, now)
+        rare.rebase(state, rule)
       end
-      if state[rule.slowest] > state.first then
+      if state[rule.slowest * 4 - 1] > state.first then
         rare = rare or slidingLogRare(open, advance)
         rare.drop_left(state, rule)
       end
@@ -182,12 +195,15 @@ local function slidingLog()
         count, cost, state.sum = count - 1, cost + last, state.sum - last
       end
       kept = sub(text, from, from + count * width - 1)
+      for w = 1, rule.windows do
+        if before <= now - rule[w * 2] then state[w * 4 - 2] = at end
+      end
     end
     state.latest, state.sum = at, state.sum + cost
-    if count > 0 and count < 40 and (width == 13 or (cost < 65536 and at - base < 16777216)) then
+    if count > 0 and #kept < CHUNK_BYTES and (width == 13 or (cost < 65536 and at - base < 16777216)) then
       save(state, rule, kept, pack(format, at - base, cost))
     else
-      if count > 0 then chunk = pack('<ddB', base, state.before, state.wide) .. kept end
+      if count > 0 then chunk = pack('<BI6d', state.wide, base, state.before) .. kept end
       if count > 0 or not text then state.tail = state.tail + 1 end
       state.base, state.before, state.wide = at, state.sum - cost, cost < 65536 and 0 or 1
       save(state, rule, '', pack(cost < 65536 and '<I3I2' or '<I6I7', 0, cost), state.tail - 1, chunk)
@@ -206,7 +222,7 @@ local function slidingLog()
       rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
       for w = 1, rule.windows do
         if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
-        if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w * 3 - 1 end
+        if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w end
       end
     end,
     expires = function(state, rule, w) return state.text and state.latest + rule[w * 2] or 0 end,

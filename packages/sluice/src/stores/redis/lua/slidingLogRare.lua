@@ -18,7 +18,7 @@ local function slidingLogRare(open, advance)
 
   -- The time of the entry with which the log's whole cost reaches `target`, from window w's cursor on
   function rare.time_of_cost(state, w, target)
-    local cost_before, number, entry = state[w * 3 - 2], state[w * 3 - 1], state[w * 3]
+    local cost_before, number, entry = state[w * 4 - 3], state[w * 4 - 1], state[w * 4]
     while true do
       local text, from, count, format, width, base, before = open(state, number)
       if entry == 0 then cost_before = before end
@@ -35,34 +35,35 @@ local function slidingLogRare(open, advance)
   -- Forgets chunks that every window has left behind, a bounded number of them at once
   function rare.drop_left(state, rule)
     local keep = state.first + DROPPED_AT_ONCE
-    for w = 1, rule.windows do keep = min(keep, state[w * 3 - 1]) end
+    for w = 1, rule.windows do keep = min(keep, state[w * 4 - 1]) end
     if keep == state.first then return end
     local fields = {}
-    for number = state.first, keep - 1 do fields[#fields + 1] = number end
+    for number = state.first, keep - 1 do fields[#fields + 1] = pack('<I4', number) end
     call('HDEL', state.key, spread(fields))
     state.first = keep
   end
 
   -- Counts the running cost from zero again where it would pass what a double tells to the unit. Entries that
   -- have left every window are cut off the chunk they share with others; none of this happens often.
-  function rare.rebase(state, rule, now)
-    for w = 1, rule.windows do advance(state, rule, w, now) end
-    local zero, number, cut = state[rule.slowest - 1], state[rule.slowest], state[rule.slowest + 1]
+  function rare.rebase(state, rule)
+    local slowest = rule.slowest * 4
+    local zero, number, cut = state[slowest - 3], state[slowest - 1], state[slowest]
     for chunk_number = state.first, state.tail - 1 do
-      local chunk = call('HGET', state.key, chunk_number)
-      local base, before, wide = unpack('<ddB', chunk)
-      local from = 18
-      if chunk_number == number then before, from = zero, 18 + cut * (wide == 1 and 13 or 5) end
-      call('HSET', state.key, chunk_number, pack('<ddB', base, before - zero, wide) .. sub(chunk, from))
+      local field = pack('<I4', chunk_number)
+      local chunk = call('HGET', state.key, field)
+      local wide, base, before = unpack('<BI6d', chunk)
+      local from = 16
+      if chunk_number == number then before, from = zero, 16 + cut * (wide == 1 and 13 or 5) end
+      call('HSET', state.key, field, pack('<BI6d', wide, base, before - zero) .. sub(chunk, from))
     end
     if number == state.tail then
       state.before, state.from = zero, state.from + cut * (state.wide == 1 and 13 or 5)
     end
     state.before, state.sum, state.read = state.before - zero, state.sum - zero, 0
     for w = 1, rule.windows do
-      local c = w * 3 - 2
+      local c = w * 4 - 3
       state[c] = state[c] - zero
-      if state[c + 1] == number then state[c + 2] = state[c + 2] - cut end
+      if state[c + 2] == number then state[c + 3] = state[c + 3] - cut end
     end
   end
 
@@ -105,16 +106,17 @@ local function slidingLogRare(open, advance)
         return
       else
         state.tail = state.tail - 1
-        local chunk = call('HGET', state.key, state.tail)
-        call('HDEL', state.key, state.tail)
-        state.base, state.before, state.wide = unpack('<ddB', chunk)
-        state.text, state.from = sub(chunk, 18), 1
+        local field = pack('<I4', state.tail)
+        local chunk = call('HGET', state.key, field)
+        call('HDEL', state.key, field)
+        state.wide, state.base, state.before = unpack('<BI6d', chunk)
+        state.text, state.from = sub(chunk, 16), 1
       end
     end
     for w = 1, rule.windows do
-      local number = state[w * 3 - 1]
-      if number > state.tail or (number == state.tail and state[w * 3] > count) then
-        state[w * 3 - 1], state[w * 3] = state.tail, count
+      local number = state[w * 4 - 1]
+      if number > state.tail or (number == state.tail and state[w * 4] > count) then
+        state[w * 4 - 1], state[w * 4] = state.tail, count
       end
     end
   end
@@ -138,39 +140,47 @@ local function slidingLogRare(open, advance)
     local entries, new_base, wide = changed(text, from, count, format, width, base, entry, found, at, old + difference)
     state.sum = state.sum + difference
     for w = 1, rule.windows do
+      local c = w * 4 - 3
       if now - at >= rule[w * 2] then
-        state[w * 3 - 2] = state[w * 3 - 2] + difference
-        if not found and state[w * 3 - 1] == number then state[w * 3] = state[w * 3] + 1 end
+        state[c] = state[c] + difference
+        if not found and state[c + 2] == number then state[c + 3] = state[c + 3] + 1 end
+      elseif at < state[c + 1] then
+        state[c + 2], state[c + 3] = number, entry
       end
+      state[c + 1] = -math.huge
     end
     for later = number + 1, state.tail - 1 do
-      local chunk = call('HGET', state.key, later)
-      local its_base, its_before, its_width = unpack('<ddB', chunk)
-      call('HSET', state.key, later, pack('<ddB', its_base, its_before + difference, its_width) .. sub(chunk, 18))
+      local field = pack('<I4', later)
+      local chunk = call('HGET', state.key, field)
+      local its_wide, its_base, its_before = unpack('<BI6d', chunk)
+      call('HSET', state.key, field, pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
     end
+    local chunk
     if number < state.tail then
       state.before = state.before + difference
-      save(state, rule, sub(state.text, state.from), '', number, pack('<ddB', new_base, before, wide) .. entries)
-      return
-    end
-    state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
-    trim_tail(state, rule)
-    if state.text then
-      save(state, rule, sub(state.text, state.from), '')
+      chunk = pack('<BI6d', wide, new_base, before) .. entries
+      state.read, state.read_text = number, chunk
     else
-      state.latest = 0
-      call('UNLINK', state.key)
+      state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
+      trim_tail(state, rule)
+      if not state.text then
+        state.latest = 0
+        call('UNLINK', state.key)
+        return
+      end
     end
+    for w = 1, rule.windows do advance(state, rule, w, now) end
+    save(state, rule, sub(state.text, state.from), '', number, chunk)
   end
 
   function rare.held(state, rule, w, now)
-    local limit, count, gone = rule[w * 2 - 1], 0, 0
+    local limit, count, gone, oldest = rule[w * 2 - 1], 0, nil, nil
     if state.text then
-      gone = advance(state, rule, w, now)
+      gone, oldest = advance(state, rule, w, now)
       count = state.sum - gone
     end
     if count == 0 then return 0, limit end
-    return count, max(0, limit - count), rare.time_of_cost(state, w, gone + 1), state.latest
+    return count, max(0, limit - count), oldest, state.latest
   end
 
   -- The cost of all entries before a time
