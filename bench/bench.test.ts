@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { redisStore } from "sluice/redis";
 import { afterEach, describe, expect, test } from "vitest";
 import { runProcesses } from "../packages/sluice/test/tierProcesses.mjs";
 import { frameworks } from "./contenders/http.mjs";
@@ -15,6 +16,7 @@ import { runSuite } from "./lib/run-suite.mjs";
 import { WIDTH, widthOf } from "./lib/svg.mjs";
 import { releaseClocks, virtualizeClocks } from "./lib/traffic.mjs";
 import { suites } from "./suites/index.mjs";
+import { pairsOn } from "./suites/llm.mjs";
 
 const docs = join(import.meta.dirname, "..", "docs");
 
@@ -124,6 +126,18 @@ test("no plot cuts its words off", () => {
     expect(left, `${name}: ${word}`).toBeGreaterThanOrEqual(0);
     expect(left + width, `${name}: ${word}`).toBeLessThanOrEqual(WIDTH);
   }
+});
+
+test("each call of the suite llm admits the limit and refuses the rest, on Redis", async () => {
+  const server = await startRedis();
+  const usage = { inputTokens: 100, outputTokens: 300 };
+  for (const { id, take, reserve } of pairsOn(redisStore(server.connect()), 5, usage)) {
+    for (const call of [take, reserve]) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => call("user")));
+      expect(answers.filter(Boolean).length, id).toBe(5);
+    }
+  }
+  await server.stop();
 });
 
 test("processes that share a full key admit what is free again, with leases and without", async () => {

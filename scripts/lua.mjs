@@ -15,6 +15,7 @@ const generalParts = [
   "fixedWindow",
   "tokenBucket",
   "concurrent",
+  "leased",
   "general",
 ];
 // A key outlives its state by a second; on an injected clock, by an hour of the server's.

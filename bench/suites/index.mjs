@@ -3,6 +3,7 @@
 import * as algorithms from "./algorithms.mjs";
 import * as growth from "./growth.mjs";
 import * as http from "./http.mjs";
+import * as llm from "./llm.mjs";
 import * as memory from "./memory.mjs";
 import * as redis from "./redis.mjs";
 import * as server from "./server.mjs";
@@ -26,4 +27,4 @@ import * as tiers from "./tiers.mjs";
  */
 
 /** @type {Record<string, Suite>} */
-export const suites = { memory, algorithms, growth, redis, tiers, http, server, size };
+export const suites = { memory, algorithms, growth, redis, tiers, llm, http, server, size };

@@ -3,7 +3,7 @@ import { combine, type Decision, type RuleDecision, type RuleStatus } from "./de
 import { SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
-import { capacity, checkName, checkRule, isLease, type Rule, type RuleInput } from "./rule.js";
+import { capacity, checkName, checkRule, isLease, isSlots, type Rule, type RuleInput } from "./rule.js";
 import { type Charge, type Count, type Entry, type Store, type StoredRule, settlementsOf } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
 import { type AcquireOptions, RECHECK_MS, WaitingLines } from "./waiting.js";
@@ -152,19 +152,19 @@ class RuleLimiter implements Limiter {
   }
 
   async reserve(key: Key, cost: number, options?: RequestOptions): Promise<Reservation> {
-    const charges = this.#charges(key, cost, options);
+    const charges = this.#charges(key, cost, options, true);
     const decision = combine(await this.#store.decide(charges, true));
-    const hasLease = this.rules.some(isLease);
+    const hasLease = cost > 0 && this.rules.some(isLease);
     return new Reservation(decision, cost, {
       settle: async (actual) => {
         if (actual === cost && !hasLease) return;
-        const difference = ({ rule }: Charge) => (isLease(rule) ? -cost : actual - cost);
-        await this.#store.settle(settlementsOf(charges, decision.rules, difference));
+        const how = ({ rule }: Charge) => ({ actual: isSlots(rule) ? 0 : actual });
+        await this.#store.settle(settlementsOf(charges, decision.rules, how));
         if (actual < cost || hasLease) this.#lines.wake(charges);
       },
       renew: async () => {
-        const leases = ({ rule }: Charge) => (isLease(rule) ? 0 : undefined);
-        if (hasLease) await this.#store.settle(settlementsOf(charges, decision.rules, leases));
+        const leases = ({ rule }: Charge) => (isLease(rule) ? {} : undefined);
+        return !hasLease || this.#store.settle(settlementsOf(charges, decision.rules, leases));
       },
     });
   }
@@ -211,20 +211,29 @@ class RuleLimiter implements Limiter {
   }
 
   /** Every call becomes a list of charges, one per rule, each under its own key. */
-  #charges(key: Key, cost: number, options?: RequestOptions): Charge[] {
+  #charges(key: Key, cost: number, options?: RequestOptions, holds = false): Charge[] {
     if (this.#closed) throw new SluiceError("CLOSED", `Limiter "${this.name}" is closed; make a new one.`);
     wholeNumber("INVALID_COST", "A cost", cost, 0);
     const partition = typeof key === "string" ? key : partitionOf(this.name, key, this.#partition);
     const id = this.#named ? uniqueId(options?.id) : undefined;
     const { rules } = this;
-    const charges = [chargeOf(rules[0], key, cost, partition, id)];
-    for (let r = 1; r < rules.length; r++) charges.push(chargeOf(rules[r], key, cost, partition, id));
+    const charges = [chargeOf(rules[0], key, cost, partition, id, holds)];
+    for (let r = 1; r < rules.length; r++) charges.push(chargeOf(rules[r], key, cost, partition, id, holds));
     return charges;
   }
 }
 
-function chargeOf(rule: StoredRule, key: Key, cost: number, partition: string, id?: string): Charge {
-  return { rule, key: keyFor(rule, key), cost, partition, id };
+/** A window with a lease counts for good what has no id. */
+function chargeOf(
+  rule: StoredRule,
+  key: Key,
+  cost: number,
+  partition: string,
+  id: string | undefined,
+  holds: boolean,
+): Charge {
+  const isHeld = holds || id === undefined || rule.lease === undefined;
+  return { rule, key: keyFor(rule, key), cost, partition, id: isHeld ? id : undefined };
 }
 
 /** Unique among all processes, with the caller's own name for the request behind it. */
@@ -258,8 +267,8 @@ export function storedRules(limiter: string, input: RuleInput | readonly RuleInp
 }
 
 /** Names hold no slash, so no two paths coincide. The limit is left out: changing it keeps the counts. */
-function pathOf(limiter: string, { name, algorithm, window, cells, mode, layout }: Rule): string {
-  return [limiter, name, algorithm, window, cells, mode, layout]
+function pathOf(limiter: string, { name, algorithm, window, cells, mode, layout, lease }: Rule): string {
+  return [limiter, name, algorithm, window, cells, mode, layout, lease && "leased"]
     .filter((part) => part !== undefined)
     .join("/");
 }

@@ -5,8 +5,8 @@ import { wholeNumber } from "./errors.js";
 interface Effects {
   /** Makes what was charged what it really cost. */
   settle(actual: number): Promise<void>;
-  /** Begins the leases anew. */
-  renew(): Promise<void>;
+  /** Begins the leases anew; false when one of them has ended. */
+  renew(): Promise<boolean>;
 }
 
 /**
@@ -40,9 +40,12 @@ export class Reservation implements AsyncDisposable {
     await this.settle(0);
   }
 
-  /** Begins the leases of `concurrent` rules anew, where they have not ended; call it while work goes on. */
-  async renew(): Promise<void> {
-    if (this.decision.allowed && this.#settled === undefined) await this.#effects.renew();
+  /**
+   * Begins the leases anew, of `concurrent` rules and of windows with one; call it while work goes on. False when
+   * it holds nothing any more, or not all: it is settled, or a lease has ended and what it held may be another's.
+   */
+  async renew(): Promise<boolean> {
+    return this.decision.allowed && this.#settled === undefined && this.#effects.renew();
   }
 
   /** Leaving the scope unsettled gives everything back. */

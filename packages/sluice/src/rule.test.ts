@@ -6,6 +6,7 @@ import {
   leakyBucket,
   type Rule,
   type RuleInput,
+  rule as ruleOf,
   slidingCells,
   slidingCounter,
   slidingLog,
@@ -80,7 +81,7 @@ describe("a bad rule is refused, with what was given and what is allowed", () =>
       "A rule's by must list the names",
     ]),
     [bad({ layout: "list" }), 'A rule\'s layout must be "compact" or "zset"; got "list".'],
-    [bad({ burst: 3 }), 'slidingLog has no option "burst"; it has limit, window, name, by, layout.'],
+    [bad({ burst: 3 }), 'slidingLog has no option "burst"; it has limit, window, lease, name, by, layout.'],
     [bad({ algorithm: "slidingCells", mode: "loose" }), 'mode must be "strict" or "weighted"; got "loose".'],
     [
       bad({ algorithm: "slidingCells", cells: 0 }),
@@ -98,7 +99,7 @@ describe("a bad rule is refused, with what was given and what is allowed", () =>
     [null, "A rule must be an object; got null."],
     ["slidingLog", 'A rule must be an object; got "slidingLog".'],
   ])("%j", (rule, message) => {
-    const checking = () => checkRule(rule as RuleInput);
+    const checking = () => ruleOf(rule as RuleInput);
     expect(checking).toThrow(expect.objectContaining({ name: "SluiceError", code: "INVALID_RULE" }));
     expect(checking).toThrow(message as string);
   });

@@ -1,8 +1,9 @@
 import type { Algorithm } from "./algorithms/algorithm.js";
 import { concurrent as concurrentArithmetic } from "./algorithms/concurrent.js";
 import { fixedWindow as fixedWindowArithmetic } from "./algorithms/fixedWindow.js";
-import { type AlgorithmName, know } from "./algorithms/index.js";
+import { type AlgorithmName, algorithmOf, know } from "./algorithms/index.js";
 import { leakyBucket as leakyBucketArithmetic } from "./algorithms/leakyBucket.js";
+import { leased } from "./algorithms/leased.js";
 import { slidingCells as slidingCellsArithmetic } from "./algorithms/slidingCells.js";
 import { slidingCounter as slidingCounterArithmetic } from "./algorithms/slidingCounter.js";
 import { slidingLog as slidingLogArithmetic } from "./algorithms/slidingLog.js";
@@ -49,7 +50,10 @@ export interface ConcurrentOptions extends Omit<RuleOptions, "window"> {
 
 /** A rule as YAML, JSON or a builder gives it: plain data, not yet checked. */
 export type RuleInput =
-  | (WindowRuleInput & { readonly lease?: undefined })
+  | (WindowRuleInput & {
+      /** For how long what is reserved is held, unless it is settled or renewed; longer than the window says nothing. */
+      readonly lease?: Duration;
+    })
   | ({ readonly algorithm: "concurrent" } & ConcurrentOptions & Without<WindowRuleInput, ConcurrentOptions>);
 
 /** The options that one has and the other has not, left out. */
@@ -66,6 +70,7 @@ export interface Rule {
   readonly name: string;
   readonly limit: number;
   readonly window: number;
+  readonly lease?: number;
   readonly by?: readonly string[];
   readonly layout?: "compact" | "zset";
   readonly cells?: number;
@@ -116,7 +121,13 @@ export function rule(input: RuleInput): Rule {
     concurrent,
   };
   const isKnown = typeof input === "object" && input !== null && Object.hasOwn(builders, input.algorithm);
-  return isKnown ? builders[input.algorithm](input as never) : checkRule(input);
+  const built = isKnown ? builders[input.algorithm](input as never) : checkRule(input);
+  const { algorithm, lease, layout } = built;
+  if (lease !== undefined) {
+    if (layout === "zset") refuse('A slidingLog with a lease must have the layout "compact"; got "zset".');
+    know(`leased ${algorithm}`, leased(algorithmOf({ algorithm })));
+  }
+  return built;
 }
 
 /** Adds to a rule the options that only its algorithm has, checked. */
@@ -158,7 +169,7 @@ const withBurst: WithOptions = (rule, input) => {
   return { ...rule, burst };
 };
 
-const COMMON = ["algorithm", "limit", "window", "name", "by"];
+const COMMON = ["algorithm", "limit", "window", "lease", "name", "by"];
 const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
   slidingLog: ["layout"],
   slidingCells: ["cells", "mode"],
@@ -166,7 +177,7 @@ const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
   fixedWindow: [],
   tokenBucket: ["burst"],
   leakyBucket: ["burst"],
-  concurrent: ["lease"],
+  concurrent: [],
 };
 
 /** The longest text of a name; names stand in headers, metrics and Redis keys. */
@@ -187,15 +198,17 @@ export function checkRule(input: RuleInput): Rule {
     }
   }
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
-  const hasLease = input.lease !== undefined || (algorithm === "concurrent" && input.window === undefined);
-  const period = hasLease ? "lease" : "window";
-  const window = milliseconds(`${algorithm}'s ${period}`, input[period]);
+  const hasSlots = algorithm === "concurrent";
+  const window = hasSlots
+    ? milliseconds("concurrent's lease", input.lease ?? input.window)
+    : milliseconds(`${algorithm}'s window`, input.window);
+  const lease = hasSlots ? window : milliseconds(`${algorithm}'s lease`, input.lease ?? window);
   if (by !== undefined) checkParts(by);
   const name = checkName(
     "A rule's name",
     input.name ?? [shortest(window), ...(by ?? [])].join(" ").slice(0, 64),
   );
-  const rule = { algorithm, name, limit, window, ...(by && { by }) };
+  const rule = { algorithm, name, limit, window, ...(lease < window && { lease }), ...(by && { by }) };
   return ownOptions.get(algorithm)?.(rule, input) ?? rule;
 }
 
@@ -204,8 +217,13 @@ export function capacity(rule: Rule): number {
   return rule.burst ?? rule.limit;
 }
 
-/** Whether the rule's units are held and given back whole; what others count, they count for good. */
+/** Whether what is reserved under the rule is held on a lease; what others count, they count for good. */
 export function isLease(rule: Rule): boolean {
+  return rule.lease !== undefined || isSlots(rule);
+}
+
+/** Whether the rule's units are given back whole, whatever is settled. */
+export function isSlots(rule: Rule): boolean {
   return rule.algorithm === "concurrent";
 }
 

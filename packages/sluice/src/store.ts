@@ -16,31 +16,35 @@ export interface Charge {
   readonly cost: number;
   /** The same for all charges of one call: a store spread over nodes keeps these together. */
   readonly partition: string;
-  /** Names the request where the rule keeps names or leases; unique, and the same when it is settled. */
+  /**
+   * Names the request where the rule keeps names or leases; unique, and the same when it is settled. A rule with
+   * a window and a lease holds what has an id for the lease, until it is settled, and counts what has none for good.
+   */
   readonly id?: string | undefined;
   /** Only looks: the cost must fit for the call to be allowed, and is not charged. */
   readonly look?: boolean;
 }
 
-/** A difference to a cost that was charged at `at`; negative gives back, and 0 renews a lease that has not ended. */
+/** What becomes of a cost that was charged at `at`. */
 export interface Settlement extends Charge {
   readonly at: number;
+  /** What it really was, from 0 on. Without it nothing changes but the lease, which begins anew unless it has ended. */
+  readonly actual?: number;
   /** As the decision that charged it said: what a policy admitted in an outage is not in the store. */
   readonly degraded?: RuleDecision["degraded"];
 }
 
-/** Settles what `decisions` charged, each at its own time and place, by its difference; undefined leaves it. */
+/** Settles what `decisions` charged, each at its own time and place, as `how` says; undefined leaves it. */
 export function settlementsOf(
   charges: readonly Charge[],
   decisions: readonly RuleDecision[],
-  difference: (charge: Charge, c: number) => number | undefined,
+  how: (charge: Charge, c: number) => Pick<Settlement, "actual"> | undefined,
 ): Settlement[] {
   return charges.flatMap((charge, c) => {
     const { at, degraded } = decisions[c];
-    const cost = difference(charge, c);
-    if (cost === undefined) return [];
-    const settlement = { ...charge, cost, at };
-    return degraded === undefined ? settlement : { ...settlement, degraded };
+    const settled = how(charge, c);
+    if (settled === undefined) return [];
+    return { ...charge, ...settled, at, ...(degraded && { degraded }) };
   });
 }
 
@@ -70,8 +74,11 @@ export interface Store {
   readonly sync: boolean;
   /** Checks every charge; when all fit and `commit` is set, charges all of them. One atomic step. */
   decide(charges: readonly Charge[], commit: boolean): MaybePromise<readonly RuleDecision[]>;
-  /** Charges differences without asking, each at its own time, where that time has come and still counts. */
-  settle(settlements: readonly Settlement[]): MaybePromise<void>;
+  /**
+   * Makes costs what they really were without asking, each at its own time, where that time has come and
+   * still counts. False when a lease was to begin anew that has ended.
+   */
+  settle(settlements: readonly Settlement[]): MaybePromise<boolean>;
   /** What each rule holds for its key; costs are ignored. */
   status(charges: readonly Charge[]): MaybePromise<readonly RuleStatus[]>;
   /** What each rule counted from `from` to `to`, both included; undefined where it keeps no history. Costs are ignored. */

@@ -255,7 +255,7 @@ export class WaitingLines {
   /** The waiter left while the store was answering: what it took is not its own any more. */
   async #giveBack(charges: readonly Charge[], rules: readonly RuleDecision[]): Promise<void> {
     await this.#store.settle(
-      settlementsOf(charges, rules, ({ cost, look }) => (look === true ? undefined : -cost)),
+      settlementsOf(charges, rules, ({ look }) => (look === true ? undefined : { actual: 0 })),
     );
     this.wake(charges);
   }

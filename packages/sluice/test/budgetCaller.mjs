@@ -24,12 +24,13 @@ async function spend({ name, calls, most, limits }) {
 }
 
 /**
- * Takes a slot and never gives it back.
- * @param {{ name: string, limits: import("sluice/llm").Limit[] }} task
+ * Reserves and never settles; on Redis' own time, or on one that stands.
+ * @param {{ name: string, limits: import("sluice/llm").Limit[], now?: number, subject?: object }} task
  */
-async function hold({ name, limits }) {
-  const budget = createBudget({ name, store: redisStore(redis), limits });
-  await budget.reserve({ user: "u", tokens: 1 });
+async function hold({ name, limits, now, subject }) {
+  const store = redisStore(redis, now === undefined ? {} : { clock: () => now });
+  const budget = createBudget({ name, store, limits });
+  await budget.reserve({ user: "u", tokens: 1, ...subject });
   return "held";
 }
 

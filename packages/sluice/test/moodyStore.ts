@@ -21,7 +21,7 @@ export function moodyStore() {
   const store: Store = {
     sync: false,
     decide: (charges, commit) => answer(() => memory.decide(charges, commit) as never),
-    settle: (settlements) => answer(() => memory.settle(settlements) as undefined),
+    settle: (settlements) => answer(() => memory.settle(settlements) as boolean),
     status: (charges) => answer(() => memory.status(charges) as never),
     count: (charges, from, to) => answer(() => memory.count(charges, from, to) as never),
     reset: (charges) => answer(() => memory.reset(charges) as undefined),

@@ -188,9 +188,12 @@ class Simulation {
       decide: (charges, commit) =>
         call(() => remote.decide(charges.map(flaw), commit) as readonly RuleDecision[]),
       settle: (settlements) =>
-        call(() => {
-          remote.settle(settlements.map((settlement) => ({ ...settlement, ...flaw(settlement) })));
-        }),
+        call(
+          () =>
+            remote.settle(
+              settlements.map((settlement) => ({ ...settlement, ...flaw(settlement) })),
+            ) as boolean,
+        ),
       status: unused,
       count: unused,
       reset: unused,

@@ -81,6 +81,12 @@ describe("a limits file", () => {
       "limiters: { a: { key: '{ip}{path}', rules: [{ limit: 1, window: 1s }] } }",
       "nothing between them",
     ],
+    ["a rule without a window", "limiters: { a: { rules: [{ limit: 1 }] } }", "slidingLog's window must be"],
+    [
+      "slots without a lease",
+      "limiters: { a: { rules: [{ limit: 1, algorithm: concurrent }] } }",
+      "concurrent's lease must be",
+    ],
     ["a token without a source", "tokens: [{ name: ci }]", "exactly one of env, file and sha256"],
     [
       "a name that stands twice",

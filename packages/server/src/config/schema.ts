@@ -8,19 +8,24 @@ import { duration, flag, mustBe, oneOf, record, text, wholeNumber } from "./word
 const NAME = mustBe("a name of 1 to 64 letters, digits or any of _ . -");
 const name = z.string(NAME).regex(/^[\w.-]{1,64}$/, NAME);
 
-const algorithm = oneOf(
+const WINDOWS = [
   "slidingLog",
   "slidingCells",
   "slidingCounter",
   "fixedWindow",
   "tokenBucket",
   "leakyBucket",
-);
+] as const;
 
 const rule = record("a rule such as { limit: 100, window: 1m }", {
-  algorithm: algorithm.default("slidingLog").describe("How it counts; the exact sliding log unless told."),
-  limit: wholeNumber(1).describe("How many units may pass per window."),
-  window: duration.describe("Such as 250ms, 1s, 1m, 1h, 1d."),
+  algorithm: oneOf(...WINDOWS, "concurrent")
+    .default("slidingLog")
+    .describe("How it counts; the exact sliding log unless told."),
+  limit: wholeNumber(1).describe("How many units may pass per window; concurrent: how many at a time."),
+  window: duration.optional().describe("Such as 250ms, 1s, 1m, 1h, 1d; for all but concurrent."),
+  lease: duration
+    .optional()
+    .describe("For how long a reservation that is not settled is held; concurrent needs one."),
   name: text("a rule's name", 64)
     .optional()
     .describe("Shown in decisions, headers and metrics; by default the window."),
@@ -188,4 +193,5 @@ export const limitsSchema = record("a mapping with limiters", {
 export type LimitsFile = z.output<typeof limitsSchema>;
 export type OutageInput = z.output<typeof outage>;
 export type TiersInput = z.output<typeof tiers>;
-export { algorithm as algorithmSchema };
+/** For protocols in which nobody gives back. */
+export const algorithmSchema = oneOf(...WINDOWS);

@@ -94,6 +94,22 @@ describe("reservations", () => {
     expect((await ask("/v1/limiters/tokens/peek", { key: "a" })).body).toMatchObject({ remaining: 100 });
   });
 
+  test("hold slots of a concurrent rule, and what has a lease, until they are settled", async () => {
+    const { ask } = await testServer([
+      `limiters:
+  jobs:
+    rules:
+      - { name: parallel, algorithm: concurrent, limit: 2, lease: 2m }
+      - { name: day, limit: 3, window: 1d, lease: 2m }`,
+    ]);
+    const reserve = async () => (await ask("/v1/limiters/jobs/reserve", { key: "a", cost: 1 })).body;
+    const [first] = [(await reserve()) as { id: string }, await reserve()];
+    expect(await reserve()).toMatchObject({ allowed: false, rule: "parallel", id: null });
+    await ask(`/v1/reservations/${first.id}/settle`, { cost: 1 });
+    expect(await reserve()).toMatchObject({ allowed: true });
+    expect(await reserve()).toMatchObject({ allowed: false });
+  });
+
   test("are bounded", async () => {
     const { ask } = await testServer([LIMITS, "bounds: { reservations: 2 }"]);
     const reserve = () => ask("/v1/limiters/tokens/reserve", { key: "a", cost: 1 });

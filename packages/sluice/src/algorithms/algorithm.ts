@@ -13,7 +13,7 @@ export interface Held {
  * `(page, i)` is one key's state. A state that was never written, or has expired, counts nothing.
  *
  * `now` never runs behind `latest`: whoever calls sees to that, which is how a clock that steps
- * back grants nothing. Only `charge` and `clear` write.
+ * back grants nothing. Only `charge`, `settle` and `clear` write.
  */
 export interface Algorithm<Params, Page> {
   /** What the arithmetic needs of a rule, computed once. */
@@ -33,6 +33,20 @@ export interface Algorithm<Params, Page> {
    * `id` names the request, where the algorithm tells requests apart.
    */
   charge(params: Params, page: Page, i: number, now: number, at: number, cost: number, id?: string): void;
+  /**
+   * Where what is charged under an id is held on a lease: lets it go, for what it `actual`ly was at time `at`; or,
+   * told no `actual`, begins its lease anew, unless it has ended: then the answer is false. `at` may be later
+   * than `now`, of something forgotten or held from before the clock stepped back.
+   */
+  settle?(
+    params: Params,
+    page: Page,
+    i: number,
+    now: number,
+    at: number,
+    id: string,
+    actual: number | undefined,
+  ): boolean;
   /** From when on the state counts nothing; 0 when it holds nothing. */
   expiresAt(params: Params, page: Page, i: number): number;
   /** What is counted now. */

@@ -13,18 +13,25 @@ export type AlgorithmName =
   | "concurrent";
 
 /** The algorithms that rules were built of here: each builder brings its own, so that a bundle has no others. */
-const known = new Map<AlgorithmName, Algorithm<unknown, unknown>>();
+const known = new Map<string, Algorithm<unknown, unknown>>();
 
-export function know(name: AlgorithmName, algorithm: Algorithm<unknown, unknown>): void {
+export function know(
+  name: AlgorithmName | `leased ${AlgorithmName}`,
+  algorithm: Algorithm<unknown, unknown>,
+): void {
   known.set(name, algorithm);
 }
 
 /** The arithmetic of a rule that was built here. */
-export function algorithmOf({ algorithm }: Rule): Algorithm<unknown, unknown> {
-  const found = known.get(algorithm);
+export function algorithmOf({
+  algorithm,
+  lease,
+}: Pick<Rule, "algorithm" | "lease">): Algorithm<unknown, unknown> {
+  const name = lease === undefined ? algorithm : `leased ${algorithm}`;
+  const found = known.get(name);
   if (found !== undefined) return found;
   throw new SluiceError(
     "INVALID_RULE",
-    `No ${algorithm} was built in this process yet; pass rules that are plain data through \`rule(...)\` first.`,
+    `No ${name} was built in this process yet; pass rules that are plain data through \`rule(...)\` first.`,
   );
 }

@@ -52,8 +52,10 @@ function countingBy(limit: number, window: Duration): Counter {
       const charges = charge(key, cost);
       const decision = decide(charges);
       return new Reservation(decision, cost, {
-        settle: async (actual) => store.settle(settlementsOf(charges, decision.rules, () => actual - cost)),
-        renew: async () => {},
+        settle: async (actual) => {
+          store.settle(settlementsOf(charges, decision.rules, () => ({ actual })));
+        },
+        renew: async () => true,
       });
     },
   };

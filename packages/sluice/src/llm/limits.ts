@@ -2,7 +2,7 @@ import type { AlgorithmName } from "../algorithms/index.js";
 import type { Duration } from "../duration.js";
 import { SluiceError, show } from "../errors.js";
 import { storedRules } from "../limiter.js";
-import { checkName, rule } from "../rule.js";
+import { checkName, isLease, type RuleInput, rule } from "../rule.js";
 import type { StoredRule } from "../store.js";
 import { MICRO } from "./prices.js";
 
@@ -17,7 +17,7 @@ export interface Limit {
   readonly limit: number;
   /** For all units but `"concurrent"`. */
   readonly window?: Duration;
-  /** For `"concurrent"`: how long a call that says nothing keeps its slot. */
+  /** For how long what a call has reserved is held when its process says nothing any more: the budget's unless told. */
   readonly lease?: Duration;
   /** Which parts of a subject it counts by; without it, everyone together. */
   readonly by?: readonly string[];
@@ -42,36 +42,52 @@ const UNITS: readonly Unit[] = ["requests", "tokens", "input-tokens", "output-to
  * Each limit counts under a place of its own, even where two are alike but for the unit: their costs
  * differ, and adding a limit must not disturb what another has counted.
  */
-export function storedLimits(budget: string, limits: readonly Limit[], endsRun = false): StoredLimit[] {
+export function storedLimits(
+  budget: string,
+  limits: readonly Limit[],
+  lease: number,
+  endsRun = false,
+): StoredLimit[] {
   if (!Array.isArray(limits) || limits.length === 0)
     refuse(`A budget needs at least one limit; got ${show(limits)}.`);
   const names = new Set(limits.map(({ name }) => name));
   if (names.size < limits.length) refuse("Two limits have one name; give each its own.");
   return limits.map((limit) => ({
     unit: limit.unit,
-    rule: ruleOf(budget, limit),
+    rule: ruleOf(budget, lease, limit),
     countCached: limit.countCached ?? false,
     endsRun,
   }));
 }
 
-function ruleOf(budget: string, { name, unit, limit, window, lease, by, algorithm }: Limit): StoredRule {
+function ruleOf(
+  budget: string,
+  budgetLease: number,
+  { name, unit, limit, window, lease, by, algorithm }: Limit,
+): StoredRule {
   if (!UNITS.includes(unit)) refuse(`A limit's unit must be one of ${UNITS.join(", ")}; got ${show(unit)}.`);
   checkName("A limit's name", name);
-  const period = unit === "concurrent" ? lease : window;
-  if (period === undefined) {
-    refuse(`Limit "${name}" counts ${unit}, so it needs a ${unit === "concurrent" ? "lease" : "window"}.`);
+  const isSlots = unit === "concurrent";
+  if (isSlots !== (window === undefined)) {
+    refuse(`Limit "${name}" counts ${unit}, so it ${isSlots ? "has a lease and no" : "needs a"} window.`);
   }
-  const common = { name, limit: unit === "usd" ? Math.round(limit * MICRO) : limit, ...(by && { by }) };
-  const [stored] = storedRules(
-    `${budget}~${name}`,
-    rule(
-      unit === "concurrent"
-        ? { ...common, algorithm: "concurrent", lease: period }
-        : { ...common, algorithm: algorithm ?? "slidingLog", window: period },
-    ),
-  );
-  return stored;
+  const common = {
+    name,
+    limit: unit === "usd" ? Math.round(limit * MICRO) : limit,
+    lease: lease ?? budgetLease,
+    ...(by && { by }),
+  };
+  const input: RuleInput =
+    window === undefined
+      ? { ...common, algorithm: "concurrent" }
+      : { ...common, algorithm: algorithm ?? "slidingLog", window };
+  return storedRules(`${budget}~${name}`, rule(input))[0];
+}
+
+/** For how long the rule holds what is reserved; Infinity where it counts it at once. */
+export function leaseOf(rule: StoredRule): number {
+  if (rule.lease !== undefined) return rule.lease;
+  return isLease(rule) ? rule.window : Infinity;
 }
 
 function refuse(message: string): never {

@@ -16,5 +16,5 @@ export function pauseRule(budget: string): StoredRule {
 
 export function pauseSettlement(charge: Charge, now: number, ms: number): Settlement {
   const whole = Math.min(LONGEST_PAUSE, Math.max(1, Math.ceil(ms)));
-  return { ...charge, cost: 1, at: now + whole - LONGEST_PAUSE };
+  return { ...charge, cost: 0, actual: 1, at: now + whole - LONGEST_PAUSE };
 }

@@ -85,6 +85,62 @@ describe("in several processes", () => {
     expect(performance.now() - began).toBeGreaterThan(500);
   });
 
+  it("2: tokens and dollars of a process that was killed are there again when its lease ends, and not before", async () => {
+    const [victim] = await processes(1);
+    const limits: Limit[] = [
+      { name: "hour", unit: "tokens", limit: 1000, window: "1h", by: ["user"] },
+      { name: "day", unit: "usd", limit: 1, window: "1d", by: ["user"] },
+      { name: "cells", unit: "output-tokens", limit: 1000, window: "1h", algorithm: "slidingCells" },
+      { name: "calls", unit: "requests", limit: 5, window: "1d", by: ["user"] },
+      { name: "parallel", unit: "concurrent", limit: 1, by: ["user"] },
+    ];
+    let now = 1_700_000_000_000;
+    const name = randomUUID();
+    const held = answer(victim);
+    victim.send({ verb: "hold", name, limits, now, subject: { tokens: 800, usd: 0.7, outputTokens: 600 } });
+    await held;
+    victim.kill("SIGKILL");
+    const budget = createBudget({ name, store: redisStore(redis, { clock: () => now }), limits });
+    const counts = async () => (await budget.status({ user: "u" })).map(({ count }) => count);
+    expect(await counts()).toEqual([800, 0.7, 600, 1, 1]);
+    now += 119_999;
+    expect(await counts()).toEqual([800, 0.7, 600, 1, 1]);
+    const call = { user: "u", tokens: 900, usd: 0.9, outputTokens: 900 };
+    const { decision } = await budget.tryReserve(call);
+    expect(decision.rules.map(({ retryAfterMs }) => retryAfterMs)).toEqual([1, 1, 1, 0, 1]);
+    now += 1;
+    expect(await counts()).toEqual([0, 0, 0, 0, 0]);
+    const next = await budget.tryReserve(call);
+    expect(next.allowed).toBe(true);
+    await next.settle({ inputTokens: 10, outputTokens: 20, usd: 0.1 });
+    now += 3_599_999;
+    expect(await counts()).toEqual([30, 0.1, 20, 1, 0]);
+  });
+
+  it("a process that lives keeps what a long call has reserved", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] });
+    let now = 1_700_000_000_000;
+    const limits: Limit[] = [
+      { name: "hour", unit: "tokens", limit: 1000, window: "1h", by: ["user"] },
+      { name: "parallel", unit: "concurrent", limit: 1, by: ["user"] },
+    ];
+    const budget = createBudget({
+      name: randomUUID(),
+      store: redisStore(redis, { clock: () => now }),
+      limits,
+    });
+    const counts = async () => (await budget.status({ user: "u" })).map(({ count }) => count);
+    const long = await budget.reserve({ user: "u", tokens: 800 });
+    for (let minute = 0; minute < 10; minute++) {
+      now += 60_000;
+      vi.advanceTimersByTime(60_000);
+      expect(await counts()).toEqual([800, 1]); // after the renewals, which went to Redis before it
+    }
+    await long.settle({ tokens: 300 });
+    expect(await counts()).toEqual([300, 0]);
+    vi.useRealTimers();
+  });
+
   it("a 429 that one process met pauses the upstream for all", async () => {
     const name = randomUUID();
     const [one, other] = [redis, redis.duplicate()].map((client) =>

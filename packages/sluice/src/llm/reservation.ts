@@ -1,5 +1,6 @@
 import type { Decision } from "../decision.js";
 import { SluiceError, show } from "../errors.js";
+import type { Renewals } from "./renewals.js";
 import { readUsage, type Usage } from "./usage.js";
 
 /** What a reservation does to its budget. */
@@ -7,13 +8,13 @@ export interface Effects {
   /** Charges the truth; with no usage, leaves what was reserved and gives the slots back. */
   settle(usage: Usage | undefined): Promise<void>;
   cancel(): Promise<void>;
-  renew(): Promise<void>;
+  renew(): Promise<boolean>;
 }
 
 /**
  * What one call has taken of all its limits. Only the first of `settle`, `cancel` and leaving the scope of
  * an `await using` counts. What is settled is charged at the reservation's own time: where that has left a
- * window, it changes nothing there.
+ * window, it changes nothing there. Until then it is held, and renewed, as long as the process lives.
  */
 export class BudgetReservation implements AsyncDisposable {
   /** Denied (`tryReserve` only): nothing was taken, and settling does nothing. Dollars are dollars here. */
@@ -21,15 +22,14 @@ export class BudgetReservation implements AsyncDisposable {
   /** What was taken, as far as it is known by kind. */
   readonly reserved: Usage;
   readonly #effects: Effects;
-  readonly #renewMs: number;
-  #renewedAt = performance.now();
+  readonly #stopRenewing: () => void;
   #ended: Promise<void> | undefined;
 
-  constructor(decision: Decision, reserved: Usage, effects: Effects, renewMs: number) {
+  constructor(decision: Decision, reserved: Usage, effects: Effects, renewals: Renewals | undefined) {
     this.decision = decision;
     this.reserved = reserved;
     this.#effects = effects;
-    this.#renewMs = renewMs;
+    this.#stopRenewing = (decision.allowed && renewals?.keep(this)) || (() => {});
   }
 
   get allowed(): boolean {
@@ -58,16 +58,13 @@ export class BudgetReservation implements AsyncDisposable {
     await this.#end(() => this.#effects.cancel());
   }
 
-  /** Begins the lease of its slot anew; for calls that may take longer than the lease. */
-  async renew(): Promise<void> {
-    if (!this.allowed || this.#ended !== undefined) return;
-    this.#renewedAt = performance.now();
-    await this.#effects.renew();
-  }
-
-  /** Tells that the call goes on: renews the lease when a third of it has passed. Costs nothing before. */
-  async goesOn(): Promise<void> {
-    if (performance.now() - this.#renewedAt >= this.#renewMs) await this.renew();
+  /**
+   * Begins its leases anew, which happens by itself while the process lives. False when it holds nothing any
+   * more, or not all: it has ended, or the process was stopped for longer than the lease, and others may have taken
+   * the room. `settle` then still charges what the call used.
+   */
+  async renew(): Promise<boolean> {
+    return this.allowed && this.#ended === undefined && this.#effects.renew();
   }
 
   /** Leaving the scope unsettled gives everything back. */
@@ -77,6 +74,7 @@ export class BudgetReservation implements AsyncDisposable {
 
   async #end(how: () => Promise<void>): Promise<void> {
     if (!this.allowed) return;
+    this.#stopRenewing();
     this.#ended ??= how();
     await this.#ended;
   }

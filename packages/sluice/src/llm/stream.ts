@@ -4,7 +4,7 @@ import type { StreamTally } from "./tally.js";
 
 /**
  * Hands a stream on, each item through `take`, and settles its reservation once: with what was told when
- * it ended, or with what had come when it was aborted or broke. While items come, the lease goes on.
+ * it ended, or with what had come when it was aborted or broke.
  */
 export function settledStream<In, Out>(
   source: ReadableStream<In>,
@@ -27,7 +27,6 @@ export function settledStream<In, Out>(
           const { done, value } = await reader.read();
           const items = take(done ? undefined : value);
           if (done) await settle(true);
-          else await quietly(options, () => reservation.goesOn());
           for (const item of items) controller.enqueue(item);
           sent += items.length;
           if (done) {

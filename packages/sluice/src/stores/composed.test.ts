@@ -55,8 +55,8 @@ conformance({
     tiered(remotely(memoryStore({ clock })), { leases: true, clock: forward(clock) }),
   // An exact log is enforced for longer than its window: here for as long as the laws say.
   adapt(rule) {
-    const { window } = rule;
-    if (rule.algorithm !== "slidingLog" || typeof window !== "number") return rule;
+    const { window, lease } = rule;
+    if (rule.algorithm !== "slidingLog" || typeof window !== "number" || lease !== undefined) return rule;
     let shorter = window;
     while (enforcedFor(shorter) > window) shorter--;
     return { ...rule, window: shorter };

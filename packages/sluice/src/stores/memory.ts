@@ -98,15 +98,13 @@ class MemoryStore implements Store {
     return meter.decide(key, cost, now, commit && look !== true, id);
   }
 
-  settle(settlements: readonly Settlement[]): void {
+  settle(settlements: readonly Settlement[]): boolean {
     const now = this.#clock();
-    for (const { rule, key, cost, at, id } of settlements) {
-      const meter = this.#meter(rule);
-      const slot = meter.table.find(key);
-      const time = meter.timeFor(slot, now);
-      // Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
-      if (at <= time) meter.charge(slot, key, time, at, cost, id);
+    let isHeld = true;
+    for (const settlement of settlements) {
+      if (!this.#meter(settlement.rule).settle(now, settlement)) isHeld = false;
     }
+    return isHeld;
   }
 
   status(charges: readonly Charge[]): readonly RuleStatus[] {

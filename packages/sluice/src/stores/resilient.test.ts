@@ -127,7 +127,7 @@ describe("resilient", () => {
     world.mood = "failing";
     await reservation.settle(1);
     expect(onLost).toHaveBeenCalledExactlyOnceWith({
-      settlements: [expect.objectContaining({ key: "a", cost: -3 })],
+      settlements: [expect.objectContaining({ key: "a", cost: 4, actual: 1 })],
       error: expect.objectContaining({ code: "STORE_FAILED" }),
     });
   });

@@ -109,13 +109,16 @@ class ResilientStore implements Store {
    * Never rejects for an outage: what did not arrive is told to `onLost`. What a policy admitted is
    * settled where it was counted: in this process under `"local"`, and nowhere otherwise.
    */
-  settle(settlements: readonly Settlement[]): MaybePromise<void> {
+  settle(settlements: readonly Settlement[]): MaybePromise<boolean> {
     const [first] = settlements;
     if (first?.degraded === "local") return this.#local.settle(this.#localCharges(settlements));
-    if (first?.degraded !== undefined) return;
+    if (first?.degraded !== undefined) return true;
     return this.#ask(
       () => this.#store.settle(settlements),
-      (error) => callSafely(this.#events.onLost, { settlements, error }),
+      (error) => {
+        callSafely(this.#events.onLost, { settlements, error });
+        return true;
+      },
     );
   }
 

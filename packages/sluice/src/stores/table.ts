@@ -1,7 +1,7 @@
 import type { Algorithm, Held } from "../algorithms/algorithm.js";
 import { algorithmOf } from "../algorithms/index.js";
 import type { RuleDecision } from "../decision.js";
-import type { Count, StoredRule } from "../store.js";
+import type { Count, Settlement, StoredRule } from "../store.js";
 
 /** A key's place in its table. */
 type Slot = number;
@@ -149,6 +149,20 @@ export class Meter {
     const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
     this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id);
     return own;
+  }
+
+  /** False when a lease was to begin anew that has ended. */
+  settle(now: number, { key, at, cost, actual, id = "" }: Settlement): boolean {
+    const { settle } = this.algorithm;
+    let slot = this.table.find(key);
+    const time = this.timeFor(slot, now);
+    if (settle !== undefined && id !== "") {
+      if (slot === NOBODY && actual) slot = this.table.add(key, this, time);
+      return settle(this.params, this.page(slot), slot & PAGE_MASK, time, at, id, actual);
+    }
+    // Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
+    if (at <= time && actual !== undefined) this.charge(slot, key, time, at, actual - cost, id);
+    return true;
   }
 
   clear(slot: Slot): void {

@@ -112,7 +112,7 @@ class TieredStore implements Store {
     return this.#ask(group, charges, cost, commit, now);
   }
 
-  settle(settlements: readonly Settlement[]): MaybePromise<void> {
+  settle(settlements: readonly Settlement[]): MaybePromise<boolean> {
     for (const group of this.#groupsOf(settlements)) group.forgetRefusals(settlements);
     return this.#remote.settle(this.#atRemote(settlements));
   }

@@ -21,8 +21,7 @@ const FLAWS: Readonly<Record<string, readonly [Flaw, RegExp]>> = {
       decide(charges, commit) {
         const decisions = sound.decide(charges, commit) as ReturnType<typeof decisionsOf>;
         const isDenied = decisions.some(({ allowed }) => !allowed);
-        if (isDenied && commit)
-          sound.settle(charges.map((charge, c) => ({ ...charge, at: decisions[c].at })));
+        if (isDenied && commit) sound.settle(charges.map(late(decisions)));
         return decisions;
       },
     }),
@@ -42,8 +41,7 @@ const FLAWS: Readonly<Record<string, readonly [Flaw, RegExp]>> = {
         const decisions = decisionsOf(sound, charges, false);
         await Promise.resolve();
         const isAllowed = decisions.every(({ allowed }) => allowed);
-        if (isAllowed && commit)
-          sound.settle(charges.map((charge, c) => ({ ...charge, at: decisions[c].at })));
+        if (isAllowed && commit) sound.settle(charges.map(late(decisions)));
         return decisions;
       },
     }),
@@ -86,7 +84,7 @@ const FLAWS: Readonly<Record<string, readonly [Flaw, RegExp]>> = {
     },
     /law 7/,
   ],
-  "settles nothing": [() => ({ settle: () => {} }), /settled at its own time/],
+  "settles nothing": [() => ({ settle: () => true }), /settled at its own time/],
   "settles at the time of settling": [
     (sound, clock) => ({
       settle: (settlements) =>
@@ -121,6 +119,11 @@ const FLAWS: Readonly<Record<string, readonly [Flaw, RegExp]>> = {
     /random traces/,
   ],
 };
+
+/** Charges once more, without asking. */
+function late(decisions: ReturnType<typeof decisionsOf>) {
+  return (charge: Charge, c: number) => ({ ...charge, cost: 0, actual: charge.cost, at: decisions[c].at });
+}
 
 function decisionsOf(store: Store, charges: readonly Charge[], commit: boolean) {
   return store.decide(charges, commit) as Exclude<ReturnType<Store["decide"]>, Promise<unknown>>;

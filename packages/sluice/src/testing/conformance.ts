@@ -50,6 +50,7 @@ export function conformance(options: ConformanceOptions): void {
       for (const algorithm of ALGORITHMS) {
         options.it(algorithm, () => playTraces(options, algorithm, decisions), TIMEOUT_MS);
       }
+      options.it("windows with a lease", () => playTraces(options, "leases", decisions), TIMEOUT_MS);
       options.it("several rules", () => playTraces(options, "several rules", decisions / 2), TIMEOUT_MS);
     });
   });

@@ -15,8 +15,8 @@ export class Model {
     this.#lookBackMs = lookBackMs;
   }
 
-  /** `id` tells the request apart from all others. */
-  decide(clock: number, key: Key, cost: number, commit: boolean, id: string): Decision {
+  /** `id` tells the request apart from all others; `holds` when it is to be settled. */
+  decide(clock: number, key: Key, cost: number, commit: boolean, id: string, holds: boolean): Decision {
     const asked = this.#rules.map((rule) => {
       const oracle = this.#oracle(rule, key);
       const at = Math.max(clock, oracle.newest);
@@ -25,7 +25,9 @@ export class Model {
     });
     const allowed = asked.every(({ retryAfterMs }) => retryAfterMs === 0);
     if (allowed && commit) {
-      for (const { oracle, at } of asked) oracle.charge(at, at, cost, id);
+      for (const { rule, oracle, at } of asked) {
+        oracle.charge(at, at, cost, rule.lease === undefined || holds ? id : undefined);
+      }
     }
     const rules = asked.map(({ rule, oracle, at, retryAfterMs }) => ({
       rule: rule.name,
@@ -42,29 +44,19 @@ export class Model {
 
   /** Makes a cost that was admitted by the decision `taken` what it really was; slots are given back. */
   settle(clock: number, key: Key, taken: Decision, cost: number, actual: number, id: string): void {
-    this.#charge(clock, key, taken, id, (rule) => (isLease(rule) ? -cost : actual - cost));
-  }
-
-  /** Begins the leases of a request anew. */
-  renew(clock: number, key: Key, taken: Decision, id: string): void {
-    this.#charge(clock, key, taken, id, (rule) => (isLease(rule) ? 0 : undefined));
-  }
-
-  #charge(
-    clock: number,
-    key: Key,
-    taken: Decision,
-    id: string,
-    difference: (rule: Rule) => number | undefined,
-  ): void {
     this.#rules.forEach((rule, r) => {
       const oracle = this.#oracle(rule, key);
-      const now = Math.max(clock, oracle.newest);
-      const { at } = taken.rules[r];
-      // A time that has not come is that of a reservation forgotten by a reset, before the clock stepped back.
-      const cost = difference(rule);
-      if (at <= now && cost !== undefined) oracle.charge(now, at, cost, id);
+      oracle.settle(Math.max(clock, oracle.newest), taken.rules[r].at, cost, actual, id);
     });
+  }
+
+  /** Begins the leases of a request anew; false when one has ended. */
+  renew(clock: number, key: Key, taken: Decision, id: string): boolean {
+    const held = this.#rules.map((rule, r) => {
+      const oracle = this.#oracle(rule, key);
+      return oracle.renew(Math.max(clock, oracle.newest), taken.rules[r].at, id);
+    });
+    return held.every(Boolean);
   }
 
   status(clock: number, key: Key): readonly RuleStatus[] {
@@ -130,10 +122,6 @@ function placeOf(rule: Rule, key: Key): string {
   if (typeof key === "string") return `${rule.name} ${key}`;
   const names = rule.by ?? Object.keys(key).sort();
   return `${rule.name} ${JSON.stringify(names.map((name) => [name, String(key[name])]))}`;
-}
-
-function isLease(rule: Rule): boolean {
-  return rule.algorithm === "concurrent";
 }
 
 function mostAtOnce(rule: Rule): number {

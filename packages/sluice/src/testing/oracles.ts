@@ -6,6 +6,7 @@
 import type { Held } from "../algorithms/algorithm.js";
 import type { Rule } from "../rule.js";
 import type { Count } from "../store.js";
+import { HoldOracle, SlotOracle } from "./leaseOracles.js";
 
 /** What one rule remembers of one key. */
 export interface Oracle {
@@ -13,8 +14,12 @@ export interface Oracle {
   readonly newest: number;
   /** Whether this cost fits at this time, if nothing else happens until then; 0 does even in debt. */
   fits(time: number, cost: number): boolean;
-  /** Records a cost at `at`, as seen at `now`; a negative one gives back. `id` tells who it is. */
-  charge(now: number, at: number, cost: number, id: string): void;
+  /** Records a cost at `at`, as seen at `now`; a negative one gives back. `id` tells who it is, where it is held. */
+  charge(now: number, at: number, cost: number, id?: string): void;
+  /** Makes what was charged what it `actual`ly was. */
+  settle(now: number, at: number, cost: number, actual: number, id: string): void;
+  /** Begins the lease anew; false when it has ended before its time. */
+  renew(now: number, at: number, id: string): boolean;
   remaining(time: number): number;
   isEmpty(time: number): boolean;
   held(time: number): Held;
@@ -26,7 +31,11 @@ export interface Oracle {
 
 /** An oracle that may be asked about times up to `lookBackMs` before the newest it was told. */
 export function oracleFor(rule: Rule, lookBackMs: number): Oracle {
-  const { limit, window } = rule;
+  const { limit, window, lease } = rule;
+  if (lease !== undefined) {
+    const { lease: _, ...counted } = rule;
+    return new HoldOracle(oracleFor(counted, lookBackMs), window, lease, lookBackMs);
+  }
   const cell = Math.ceil(window / (rule.cells ?? 1));
   /** How many milliseconds of [start, start + cell) are in the window that ends at `time`. */
   const inside = (start: number, time: number) =>
@@ -53,7 +62,7 @@ export function oracleFor(rule: Rule, lookBackMs: number): Oracle {
     case "leakyBucket":
       return new BucketOracle(limit, window, rule.burst ?? 1);
     case "concurrent":
-      return new LeaseOracle(limit, window, lookBackMs);
+      return new SlotOracle(limit, window, lookBackMs);
   }
 }
 
@@ -117,6 +126,14 @@ class WindowOracle implements Oracle {
     cell.cost = Math.max(0, cell.cost + cost);
     const earliest = now - this.#lookBackMs;
     this.#cells = this.#cells.filter((other) => other.cost > 0 && this.#share(other.start, earliest) > 0);
+  }
+
+  settle(now: number, at: number, cost: number, actual: number): void {
+    if (at <= now) this.charge(now, at, actual - cost);
+  }
+
+  renew(): boolean {
+    return true;
   }
 
   remaining(time: number): number {
@@ -209,6 +226,14 @@ class BucketOracle implements Oracle {
     this.#since = Math.min(since, at);
   }
 
+  settle(now: number, at: number, cost: number, actual: number): void {
+    if (at <= now) this.charge(now, at, actual - cost);
+  }
+
+  renew(): boolean {
+    return true;
+  }
+
   remaining(time: number): number {
     return Math.max(0, Math.floor(this.#levelAt(time) / this.#window));
   }
@@ -232,66 +257,5 @@ class BucketOracle implements Oracle {
 
   #levelAt(time: number): number {
     return Math.min(this.#full, this.#level + this.#limit * Math.max(0, time - this.#at));
-  }
-}
-
-/** Who holds how many slots, and until when. */
-class LeaseOracle implements Oracle {
-  readonly #limit: number;
-  readonly #lease: number;
-  readonly #lookBackMs: number;
-  #holders: { id: string; slots: number; endsAt: number }[] = [];
-
-  constructor(limit: number, lease: number, lookBackMs: number) {
-    this.#limit = limit;
-    this.#lease = lease;
-    this.#lookBackMs = lookBackMs;
-  }
-
-  get newest(): number {
-    return Math.max(0, ...this.#holders.map(({ endsAt }) => endsAt - this.#lease));
-  }
-
-  fits(time: number, cost: number): boolean {
-    return cost === 0 || this.#heldAt(time) + cost <= this.#limit;
-  }
-
-  charge(now: number, at: number, cost: number, id: string): void {
-    const own = this.#holders.find((holder) => holder.id === id && now < holder.endsAt);
-    if (own === undefined && cost > 0) this.#holders.push({ id, slots: cost, endsAt: at + this.#lease });
-    else if (own !== undefined && cost === 0) own.endsAt = now + this.#lease;
-    else if (own !== undefined) own.slots = Math.max(0, own.slots + cost);
-    const earliest = now - this.#lookBackMs;
-    this.#holders = this.#holders.filter(({ slots, endsAt }) => slots > 0 && earliest < endsAt);
-  }
-
-  remaining(time: number): number {
-    return Math.max(0, this.#limit - this.#heldAt(time));
-  }
-
-  isEmpty(time: number): boolean {
-    return this.#heldAt(time) === 0;
-  }
-
-  held(time: number): Held {
-    const begins = this.#holders
-      .filter(({ endsAt }) => time < endsAt)
-      .map(({ endsAt }) => endsAt - this.#lease);
-    if (begins.length === 0) return { count: 0, oldestAt: undefined, newestAt: undefined };
-    return { count: this.#heldAt(time), oldestAt: Math.min(...begins), newestAt: Math.max(...begins) };
-  }
-
-  count(): undefined {}
-
-  forgetsBetween(from: number, to: number): boolean {
-    return this.#holders.some(({ endsAt }) => from < endsAt && endsAt <= to);
-  }
-
-  #heldAt(time: number): number {
-    let held = 0;
-    for (const { slots, endsAt } of this.#holders) {
-      if (time < endsAt) held += slots;
-    }
-    return held;
   }
 }

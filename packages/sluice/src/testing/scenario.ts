@@ -6,6 +6,7 @@ import {
   leakyBucket,
   type Rule,
   type RuleOptions,
+  rule,
   slidingCells,
   slidingCounter,
   slidingLog,
@@ -40,8 +41,8 @@ export interface Scenario {
   readonly startAt: number;
 }
 
-/** Scenarios of one algorithm, or of several rules at once. */
-export type Theme = AlgorithmName | "several rules";
+/** Scenarios of one algorithm, of windows with a lease, or of several rules at once. */
+export type Theme = AlgorithmName | "leases" | "several rules";
 
 export const ALGORITHMS: readonly AlgorithmName[] = [
   "slidingLog",
@@ -73,11 +74,16 @@ const PARTIAL_RECORDS: readonly Key[] = [{ user: "1" }, { user: "1", ip: "x" }, 
 export function scenarioOf(theme: Theme, code: number): Scenario {
   const digits = new Digits(code);
   const startAt = digits.of(STARTS);
+  if (theme === "leases") {
+    const algorithm = digits.of(ALGORITHMS.filter((name) => name !== "concurrent"));
+    return { rules: [withLease(randomRule(algorithm, digits, {}), digits)], keys: KEYS, startAt };
+  }
   if (theme !== "several rules") return { rules: [randomRule(theme, digits, {})], keys: KEYS, startAt };
   const keys = digits.of([KEYS, RECORDS, PARTIAL_RECORDS]);
   const rules = ["first", "second", "third"].slice(0, 2 + digits.below(2)).map((name) => {
     const by = digits.of(waysToCount(keys));
-    return randomRule(digits.of(ALGORITHMS), digits, { name, ...(by && { by }) });
+    const one = randomRule(digits.of(ALGORITHMS), digits, { name, ...(by && { by }) });
+    return digits.below(3) === 2 ? withLease(one, digits) : one;
   });
   return { rules, keys, startAt };
 }
@@ -86,6 +92,12 @@ export function scenarioOf(theme: Theme, code: number): Scenario {
 function waysToCount(keys: readonly Key[]): readonly (readonly string[] | undefined)[] {
   if (keys === KEYS) return [undefined];
   return keys === RECORDS ? [undefined, ["user"], ["ip"], ["ip", "user"]] : [undefined, ["user"]];
+}
+
+/** The rule with a lease that is shorter than its window, where that can be. */
+function withLease({ layout, ...base }: Rule, digits: Digits): Rule {
+  if (base.algorithm === "concurrent" || base.window === 1) return { ...base, ...(layout && { layout }) };
+  return rule({ ...base, lease: 1 + digits.below(base.window - 1) });
 }
 
 function randomRule(algorithm: AlgorithmName, digits: Digits, base: Partial<RuleOptions>): Rule {

@@ -68,7 +68,7 @@ export class Trace {
     this.#keys = keys;
     this.#limiter = world.limiter(rules);
     const windows = rules.map((rule) => rule.window);
-    this.#window = Math.min(...windows);
+    this.#window = Math.min(...windows, ...rules.flatMap(({ lease }) => lease ?? []));
     this.#cell = Math.ceil(rules[0].window / (rules[0].cells ?? 1));
     this.#most = Math.min(...rules.map(capacity));
     this.#lookBackMs = Math.max(...windows);
@@ -114,7 +114,7 @@ export class Trace {
         const cost = this.#cost(digits);
         this.#note(verb, key, cost);
         const reservation = await this.#limiter.reserve(key, cost);
-        this.#compareDecision(reservation.decision, key, cost, true);
+        this.#compareDecision(reservation.decision, key, cost, true, true);
         if (reservation.decision.allowed) {
           this.#reservations.unshift({ key, reservation, id: String(this.decisions) });
         }
@@ -159,8 +159,9 @@ export class Trace {
     if (open === undefined) return;
     const { key, reservation, id } = open;
     this.#note("renew", key, `taken at ${reservation.decision.rules.map((rule) => rule.at)}`);
-    await reservation.renew();
-    this.#model.renew(this.#clock.now, key, reservation.decision, id);
+    const isHeld = await reservation.renew();
+    const isHeldByModel = this.#model.renew(this.#clock.now, key, reservation.decision, id);
+    assert.equal(isHeld, reservation.cost === 0 || isHeldByModel, "renewed");
   }
 
   async #count(key: Key, digits: Digits): Promise<void> {
@@ -197,10 +198,10 @@ export class Trace {
     this.#reservations = this.#reservations.filter((open) => !this.#model.countsTogether(key, open.key));
   }
 
-  #compareDecision(actual: Decision, key: Key, cost: number, commit: boolean): void {
+  #compareDecision(actual: Decision, key: Key, cost: number, commit: boolean, holds = false): void {
     const { now } = this.#clock;
     this.decisions++;
-    const expected = this.#model.decide(now, key, cost, commit, String(this.decisions));
+    const expected = this.#model.decide(now, key, cost, commit, String(this.decisions), holds);
     if (!isSame(actual, expected)) assert.deepStrictEqual(actual, expected);
     if (!actual.allowed && actual.retryAfterMs < Infinity) this.#retryAt = now + actual.retryAfterMs;
   }

@@ -47,7 +47,7 @@ interface Run {
   readonly first: Question;
   readonly start: number;
   calls: number;
-  /** Whether the arguments list a cost for each of the calls. */
+  /** Whether the arguments list what is asked for each of the calls. */
   each: boolean;
 }
 
@@ -63,7 +63,10 @@ export function encode(
   let run: Run | undefined;
   for (const call of calls) {
     const { charges, parts } = call;
-    for (const { spec, members } of parts) keys.push(redisKey(prefix, charges[members[0]], spec.suffix));
+    for (const { spec, members } of parts) {
+      keys.push(redisKey(prefix, charges[members[0]], spec.suffix));
+      if (spec.heldSuffix !== undefined) keys.push(redisKey(prefix, charges[members[0]], spec.heldSuffix));
+    }
     if (run !== undefined && joins(run, call, args)) {
       args[run.start + 1] = String(++run.calls);
       continue;
@@ -71,46 +74,66 @@ export function encode(
     run = { first: call, start: args.length, calls: 1, each: false };
     for (const { spec } of parts) if (!specs.has(spec)) specs.set(spec, specs.size + 1);
     if (isPlain(call)) {
-      args.push(call.operation.toUpperCase(), "1", String(specs.get(parts[0].spec)), String(charges[0].cost));
-      continue;
+      args.push(call.operation.toUpperCase(), "1", String(specs.get(parts[0].spec)));
+    } else {
+      args.push(call.operation, "1", String(parts.length), "");
+      for (const { spec } of parts) args.push(String(specs.get(spec)));
     }
-    args.push(call.operation, "1", String(parts.length));
-    for (const { spec, members } of parts) {
-      const charge = charges[members[0]];
-      args.push(String(specs.get(spec)), String(charge.cost), String(yOf(charge)), charge.id ?? "");
-    }
+    pushAsked(args, call);
   }
   const rules = [...specs.keys()].flatMap((spec) => spec.args);
   return { keys, args: [now, String(specs.size), ...rules, ...args] };
 }
 
-/** Whether a call goes with a run; plain calls may differ in their costs, which are then listed. */
+/** Whether a call goes with a run: one on the same rules. Where calls ask for other things, these are then listed. */
 function joins(run: Run, call: Question, args: string[]): boolean {
   const { first, start } = run;
   if (call.operation !== first.operation || call.parts !== first.parts) return false;
   const plain = isPlain(call);
   if (plain !== isPlain(first)) return false;
-  if (!plain) return call.parts.every(({ members: [m] }) => alike(call.charges[m], first.charges[m]));
-  const { cost } = call.charges[0];
-  const firstCost = first.charges[0].cost;
   if (!run.each) {
-    if (cost === firstCost) return true;
+    if (asksTheSame(call, first)) return true;
     if (run.calls > 1) return false;
     run.each = true;
     args[start + 3] = "*";
-    args.push(String(firstCost));
+    if (plain) pushAsked(args, first);
   }
-  args.push(String(cost));
+  pushAsked(args, call);
   return true;
 }
 
-function alike(a: Charge | Settlement, b: Charge | Settlement): boolean {
-  return a.cost === b.cost && yOf(a) === yOf(b) && a.id === b.id;
+function asksTheSame({ operation, charges, parts }: Question, other: Question): boolean {
+  return parts.every(({ members: [m] }) => {
+    const [a, b] = [charges[m], other.charges[m]];
+    return xOf(operation, a) === xOf(operation, b) && yOf(a) === yOf(b) && a.id === b.id;
+  });
+}
+
+/** What a call asks for, charge by charge; of a plain one the cost is all. */
+function pushAsked(args: string[], call: Question): void {
+  const { operation, charges, parts } = call;
+  if (isPlain(call)) {
+    args.push(String(charges[0].cost));
+    return;
+  }
+  for (const { members } of parts) {
+    const charge = charges[members[0]];
+    args.push(String(xOf(operation, charge)), String(yOf(charge)), charge.id ?? "");
+  }
 }
 
 /** Whether a call is a decision on one Redis key, and there is nothing to tell besides the cost. */
 function isPlain({ operation, parts, charges: [{ id, look }] }: Question): boolean {
-  return (operation === "a" || operation === "p") && parts.length === 1 && id === undefined && look !== true;
+  if ((operation !== "a" && operation !== "p") || parts.length > 1) return false;
+  return id === undefined && look !== true && parts[0].spec.heldSuffix === undefined;
+}
+
+/** A cost; of a settlement its difference or, where the rule tells held and counted apart, what it really was. */
+function xOf(operation: Operation, charge: Charge | Settlement): number {
+  if (operation !== "s" || !("at" in charge)) return charge.cost;
+  const { rule, id, cost, actual } = charge;
+  if (rule.lease !== undefined && id !== undefined) return actual ?? -1;
+  return actual === undefined ? 0 : actual - cost;
 }
 
 /** The time of a settlement or the end of a period; of a charge, whether it only looks. */

@@ -33,5 +33,6 @@ for (const client of Object.keys(singleClients)) {
 conforms("node-redis 6", {
   name: "redisStore with every log a sorted set",
   decisions: 1000,
-  adapt: (rule) => (rule.algorithm === "slidingLog" ? { ...rule, layout: "zset" } : rule),
+  adapt: (rule) =>
+    rule.algorithm === "slidingLog" && rule.lease === undefined ? { ...rule, layout: "zset" } : rule,
 });

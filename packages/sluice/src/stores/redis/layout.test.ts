@@ -6,6 +6,7 @@ import { type RedisServer, startRedis } from "../../../test/redisServer.js";
 import { commandStats, resetStats } from "../../../test/redisStats.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
 import { type Rule, slidingCells, slidingCounter, slidingLog } from "../../rule.js";
+import { memoryStore } from "../memory.js";
 import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
@@ -205,6 +206,25 @@ describe("the compact log", () => {
     await limiter.tryAcquire({ user: "1", ip: "x" }, 2);
     expect((await limiter.peek({ user: "1", ip: "y" })).remaining).toBe(1);
     expect((await limiter.count({ user: "1" })).count).toBe(4);
+  });
+
+  test("counts what was settled before its first entry since a pause of hours, as memory does", async () => {
+    const rule = slidingLog({ limit: 5, window: 1000 });
+    const { clock, limiter } = keep(rule);
+    const inMemory = createLimiter({ store: memoryStore({ clock: () => clock.now }), rules: rule });
+    for (const each of [limiter, inMemory]) {
+      clock.now = START - 5 * 3_600_000;
+      await each.tryAcquire("a");
+      clock.now = START + 415;
+      const reservation = await each.reserve("a", 0);
+      clock.now = START + 523;
+      await each.tryAcquire("a");
+      clock.now = START + 694;
+      await reservation.settle(1);
+      expect(await each.status("a")).toMatchObject([
+        { count: 2, oldestAt: START + 415, newestAt: START + 523 },
+      ]);
+    }
   });
 
   test("counts on to the unit when all that ever passed is past 2^53", async () => {

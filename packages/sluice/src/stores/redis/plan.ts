@@ -10,6 +10,8 @@ export interface Spec {
   /** The end of its Redis keys. */
   readonly suffix: string;
   readonly windows: number;
+  /** What is held under a rule with a window and a lease has a key of its own; its end. */
+  readonly heldSuffix: string | undefined;
 }
 
 /** Which charges of a call make up one of the script's. */
@@ -76,6 +78,8 @@ function mayShareLog(a: StoredRule, b: StoredRule): boolean {
   return (
     a.layout === "compact" &&
     b.layout === "compact" &&
+    a.lease === undefined &&
+    b.lease === undefined &&
     a.by?.join() === b.by?.join() &&
     limiterOf(a) === limiterOf(b)
   );
@@ -87,7 +91,13 @@ function limiterOf(rule: StoredRule): string {
 
 function specOf(rules: readonly StoredRule[]): Spec {
   const [rule] = rules;
-  const { limit, window } = rule;
+  const { limit, window, lease } = rule;
+  if (lease !== undefined) {
+    const { lease: _, ...counted } = rule;
+    const { args, suffix } = specOf([counted]);
+    const [letter, , ...numbers] = args;
+    return spec(`K${letter}`, [...numbers.map(Number), window, lease], suffix, 1, `${suffix}/held`);
+  }
   switch (rule.algorithm) {
     case "slidingLog":
       if (rule.layout === "zset") return spec("Z", [limit, window], rule.path);
@@ -119,6 +129,12 @@ function logPath(rules: readonly StoredRule[]): string {
   return [limiterOf(rules[0]), ...rules.map((rule) => rule.name).sort(), "log"].join("/");
 }
 
-function spec(letter: string, numbers: readonly number[], suffix: string, windows = 1): Spec {
-  return { args: [letter, String(numbers.length), ...numbers.map(String)], suffix, windows };
+function spec(
+  letter: string,
+  numbers: readonly number[],
+  suffix: string,
+  windows = 1,
+  heldSuffix?: string,
+): Spec {
+  return { args: [letter, String(numbers.length), ...numbers.map(String)], suffix, windows, heldSuffix };
 }

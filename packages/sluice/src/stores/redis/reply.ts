@@ -55,6 +55,11 @@ export function readDecisions(reply: Reply, { parts, charges }: Question): reado
   return decisions;
 }
 
+/** Whether no lease was to begin anew that has ended. */
+export function readSettled(reply: Reply, { parts }: Question): boolean {
+  return parts.map(() => reply.number()).every((held) => held === 1);
+}
+
 export function readStatuses(reply: Reply, question: Question): readonly RuleStatus[] {
   return perRule(question, (rule) => {
     const [count, remaining, oldest, newest] = [

@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "65c645a9a4f3a966c47bf21b7b5b66a072d0236b";
+export const sha = "9320fb448eb193fe9f15a8479c6e4aefd073dc7f";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES = 140
 local function general(now, reply)
@@ -795,6 +795,7 @@ set_extra(state, lease, before - 1, 0)
 call('ZREM', state.key, lease)
 end
 drop_ended(state, now)
+return before > 0 or cost ~= 0
 end
 function algorithm.expires(state) return state.ends end
 function algorithm.held(state, rule, _, now)
@@ -806,6 +807,147 @@ end
 function algorithm.count() return 0, 0, 0 end
 return algorithm
 end
+local function leased(letter, makers)
+local call, pack, unpack, sub, max, min = redis.call, struct.pack, struct.unpack, string.sub, math.max, math.min
+local inner = makers[sub(letter, 2)]()
+local algorithm = {}
+function algorithm.prepare(rule)
+rule.lease, rule.window = table.remove(rule), table.remove(rule)
+inner.prepare(rule)
+end
+function algorithm.load(state, key, rule, held_key)
+inner.load(state, key, rule)
+state.held_key, state.held_text = held_key, call('GET', held_key)
+if state.held_text then
+state.held, state.held_until = unpack('<dd', state.held_text)
+else
+state.held_text, state.held, state.held_until = '', 0, 0
+end
+end
+local function read(text, place)
+local ends, at, cost, length = unpack('<dddI2', text, place)
+return ends, at, cost, place + 26 + length
+end
+local function live(state, now)
+local text, held, place = state.held_text, state.held, 17
+if state.held_until <= now then return 0, #text + 1 end
+while unpack('<d', text, place) <= now do
+local _, _, cost, following = read(text, place)
+held, place = held - cost, following
+end
+return held, place
+end
+local function wait_beside(state, rule, now, cost)
+local answer = {}
+inner.check(state, rule, now, cost, answer, 0)
+return answer[2] < 0 and math.huge or answer[2]
+end
+local function wait_for(state, rule, now, cost, held, place)
+local ends, beside = { [0] = now }, { [0] = cost + held }
+while place < #state.held_text do
+local its_end, _, its_cost, following = read(state.held_text, place)
+ends[#ends + 1], beside[#beside + 1], place = its_end, beside[#beside] - its_cost, following
+end
+local low, high = 0, #ends
+while low < high do
+local middle = math.floor((low + high) / 2)
+if now + wait_beside(state, rule, now, beside[middle]) < ends[middle + 1] then
+high = middle
+else
+low = middle + 1
+end
+end
+local wait = max(wait_beside(state, rule, now, beside[low]), ends[low] - now)
+return wait == math.huge and -1 or wait
+end
+function algorithm.check(state, rule, now, cost, reply, r)
+local held, place = live(state, now)
+local fits = inner.check(state, rule, now, cost + held, reply, r)
+reply[r + 1] = max(0, reply[r + 1] - held)
+if fits or cost == 0 then
+reply[r + 2] = 0
+return true
+end
+if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, held, place) end
+end
+local function with_holder(text, last, ends, at, cost, id)
+local holder = pack('<dddI2c0', ends, at, cost, #id, id)
+if ends >= last then return text .. holder, ends end
+local place = 1
+while true do
+local other, _, _, following = read(text, place)
+if other > ends then break end
+place = following
+end
+return sub(text, 1, place - 1) .. holder .. sub(text, place), last
+end
+local function save(state, now, held, text, last)
+state.held_until = last
+if text == '' then
+call('DEL', state.held_key)
+else
+call('SET', state.held_key, pack('<dd', held, last) .. text, 'PX', last - now + state.ahead + TTL_SLACK)
+end
+end
+function algorithm.charge(state, rule, now, at, cost, id)
+if id == '' then return inner.charge(state, rule, now, at, cost, id) end
+local held, place = live(state, now)
+local last = place > #state.held_text and 0 or state.held_until
+local text, new_last = with_holder(sub(state.held_text, place), last, at + rule.lease, at, cost, id)
+save(state, now, held + cost, text, new_last)
+end
+function algorithm.settle(state, rule, now, at, actual, id)
+local held, first = live(state, now)
+local text, last, time = state.held_text, state.held_until, now
+local found = string.find(text, pack('<I2c0', #id, id), 41, true)
+local is_held = found and found - 24 >= first
+if is_held then
+local _, began, cost, following = read(text, found - 24)
+local is_last = following > #text
+text = sub(text, first, found - 25) .. sub(text, following)
+if text == '' then
+last = 0
+elseif is_last then
+local place = 1
+while place <= #text do last, _, _, place = read(text, place) end
+end
+held, time = held - cost, max(now, at)
+if actual < 0 then
+text, last = with_holder(text, last, min(now + rule.lease, at + rule.window), began, cost, id)
+held = held + cost
+end
+save(state, now, held, text, last)
+elseif found then
+save(state, now, held, sub(text, first), last)
+end
+if actual > 0 and at <= time then
+state.ahead = state.ahead + time - now
+inner.charge(state, rule, time, at, actual, '')
+end
+return actual >= 0 or is_held or now >= at + rule.window
+end
+function algorithm.expires(state, rule, w) return max(inner.expires(state, rule, w), state.held_until) end
+function algorithm.held(state, rule, w, now)
+local count, remaining, oldest, newest = inner.held(state, rule, w, now)
+local held, place = live(state, now)
+while place <= #state.held_text do
+local _, at, _, following = read(state.held_text, place)
+oldest, newest, place = min(oldest or at, at), max(newest or at, at), following
+end
+return count + held, max(0, remaining - held), oldest, newest
+end
+function algorithm.count(state, rule, w, now, from, to)
+local count, first, last = inner.count(state, rule, w, now, from, to)
+local _, place = live(state, now)
+while place <= #state.held_text do
+local _, at, cost, following = read(state.held_text, place)
+if first <= at and at <= last then count = count + cost end
+place = following
+end
+return count, first, last
+end
+return algorithm
+end
 local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket,
 H = concurrent }
 local made, r, first_key = {}, 0, 0
@@ -813,7 +955,7 @@ local function prepare(charges)
 for c = 1, #charges do
 local rule, letter = charges[c].rule, charges[c].letter
 if not rule.algorithm then
-made[letter] = made[letter] or makers[letter]()
+made[letter] = made[letter] or (makers[letter] or leased)(letter, makers)
 rule.algorithm = made[letter]
 rule.algorithm.prepare(rule)
 end
@@ -821,9 +963,9 @@ charges[c].state = {}
 end
 charges.prepared = true
 end
-local function load(charge, c)
-local state = charge.state
-charge.rule.algorithm.load(state, KEYS[first_key + c], charge.rule)
+local function load(charge)
+local state, key = charge.state, first_key + charge.place
+charge.rule.algorithm.load(state, KEYS[key], charge.rule, KEYS[key + 1])
 local at = state.latest > now and state.latest or now
 state.ahead = at - now
 return state, at
@@ -838,7 +980,7 @@ local place = r
 for c = 1, #charges do
 local charge = charges[c]
 local rule = charge.rule
-local state, at = load(charge, c)
+local state, at = load(charge)
 state.at = at
 if not rule.algorithm.check(state, rule, at, charge.x, reply, r + 1) then fits = false end
 r = r + 1 + rule.windows * 3
@@ -866,18 +1008,25 @@ end
 end
 local function operate(operation, charges)
 for c = 1, #charges do
-local charge, key = charges[c], KEYS[first_key + c]
-local rule = charge.rule
+local charge = charges[c]
+local rule, key = charge.rule, KEYS[first_key + charge.place]
 local algorithm = rule.algorithm
 if operation == 'd' then
-redis.call('UNLINK', key)
+redis.call('UNLINK', key, #charge.letter == 2 and KEYS[first_key + charge.place + 1] or key)
 elseif operation == 'e' then
 r = r + 1
 reply[r] = algorithm.entries(key, rule, now, charge.x, charge.y, charge.id)
 else
-local state, at = load(charge, c)
-if operation == 's' and charge.y <= at then
-algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+local state, at = load(charge)
+if operation == 's' then
+local held = charge.x ~= 0
+if algorithm.settle and charge.id ~= '' then
+held = algorithm.settle(state, rule, at, charge.y, charge.x, charge.id)
+elseif charge.y <= at then
+held = algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+end
+r = r + 1
+reply[r] = held == false and 0 or 1
 end
 for w = 1, operation == 's' and 0 or rule.windows do
 if operation == 't' then
@@ -1063,26 +1212,28 @@ local cost = tonumber(x)
 if letters[i] == 'L' then n, r = express(rules[i], now, cost, commit, reply, r, n, last) end
 if n < last then
 run = run or general(now, reply)
-charges = charges or { { rule = rules[i], letter = letters[i], y = 0, id = '' } }
+charges = charges or { { rule = rules[i], letter = letters[i], place = 1, y = 0, id = '' } }
 charges[1].x = cost
 n, r = n + 1, run(commit and 'a' or 'p', charges, n, r)
 end
 end
 else
-local charges, count = {}, tonumber(ARGV[a + 2])
-a = a + 3
+local charges, count, told, keys = {}, tonumber(ARGV[a + 2]), ARGV[a + 3] == '*' and calls or 1, 0
+a = a + 4
 for c = 1, count do
 local i = tonumber(ARGV[a])
-charges[c] = {
-rule = rules[i], letter = letters[i],
-x = tonumber(ARGV[a + 1]), y = tonumber(ARGV[a + 2]), id = ARGV[a + 3],
-}
-a = a + 4
+charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
+a, keys = a + 1, keys + #letters[i]
 end
 run = run or general(now, reply)
-for _ = 1, calls do
+for call = 1, calls do
+for c = 1, call <= told and count or 0 do
+local charge = charges[c]
+charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+a = a + 3
+end
 r = run(operation, charges, n, r)
-n = n + count
+n = n + keys
 end
 end
 end

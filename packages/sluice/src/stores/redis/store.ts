@@ -3,7 +3,7 @@ import { SluiceError, show } from "../../errors.js";
 import type { Charge, Count, Entry, Settlement, Store } from "../../store.js";
 import { Batcher } from "./batch.js";
 import { type Connection, connect, type RedisClient } from "./client.js";
-import { readCounts, readDecisions, readEntries, readStatuses } from "./reply.js";
+import { readCounts, readDecisions, readEntries, readSettled, readStatuses } from "./reply.js";
 
 /** What `redisStore` takes besides the client. */
 export interface RedisStoreOptions {
@@ -50,8 +50,8 @@ class RedisStore implements Store {
     return this.#batcher(charges).ask(commit ? "a" : "p", charges, readDecisions);
   }
 
-  settle(settlements: readonly Settlement[]): Promise<void> {
-    return this.#batcher(settlements).ask("s", settlements, () => undefined);
+  settle(settlements: readonly Settlement[]): Promise<boolean> {
+    return this.#batcher(settlements).ask("s", settlements, readSettled);
   }
 
   status(charges: readonly Charge[]): Promise<readonly RuleStatus[]> {

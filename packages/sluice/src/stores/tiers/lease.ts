@@ -60,6 +60,11 @@ export class Lease {
     const { units } = this;
     this.units = 0;
     if (units === 0) return [];
-    return this.#charges.map((charge, c) => ({ ...charge, cost: -units, at: this.#decisions[c].at }));
+    return this.#charges.map((charge, c) => ({
+      ...charge,
+      cost: units,
+      actual: 0,
+      at: this.#decisions[c].at,
+    }));
   }
 }

@@ -1,3 +1,4 @@
+import { isLease } from "../../rule.js";
 import type { StoredRule } from "../../store.js";
 
 /** How long a lease may be spent, as a part of the window; an exact log counts for as much longer. */
@@ -9,8 +10,8 @@ const DRIFT = 1 / 1000;
 
 /** How long at most this rule's permits may be spent after they were charged; 0 when never. */
 export function leaseMsOf(rule: StoredRule): number {
-  // Slots are given back one by one, and buckets fill all the time.
-  const isKept = rule.algorithm !== "concurrent" && !rule.algorithm.endsWith("Bucket");
+  // Slots and what is held are given back one by one, and buckets fill all the time.
+  const isKept = !isLease(rule) && !rule.algorithm.endsWith("Bucket");
   const isLeased = isKept && rule.layout !== "zset";
   const ms = Math.floor(rule.window * LEASED_PART);
   return isLeased && ms >= SHORTEST_LEASE_MS ? ms : 0;

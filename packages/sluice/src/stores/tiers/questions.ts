@@ -1,5 +1,5 @@
 import type { RuleDecision } from "../../decision.js";
-import type { Charge, MaybePromise, Settlement, Store } from "../../store.js";
+import { type Charge, type MaybePromise, type Settlement, type Store, settlementsOf } from "../../store.js";
 import { Deadlines, type Timing } from "../deadlines.js";
 import type { Caller, Entry, Group } from "./group.js";
 import { Lease } from "./lease.js";
@@ -129,11 +129,7 @@ export class Questions {
     callers: readonly Caller[],
   ): Promise<void> {
     if (decisions.every(({ allowed }) => allowed)) {
-      const settlements = charges.map((charge, c) => {
-        const { at, degraded } = decisions[c];
-        return { ...charge, cost: -charge.cost, at, ...(degraded && { degraded }) };
-      });
-      await this.#tier.settle(settlements);
+      await this.#tier.settle(settlementsOf(charges, decisions, () => ({ actual: 0 })));
     }
     for (const caller of callers) {
       caller.resolve(Promise.resolve(this.#tier.decide(caller.charges, true)));

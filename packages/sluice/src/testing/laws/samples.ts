@@ -3,6 +3,7 @@ import {
   fixedWindow,
   leakyBucket,
   type Rule,
+  rule,
   slidingCells,
   slidingCounter,
   slidingLog,
@@ -22,5 +23,10 @@ export function sampleRules(limit: number, window: number): readonly (readonly [
     ["tokenBucket", tokenBucket(common)],
     ["leakyBucket", leakyBucket({ ...common, burst: Math.ceil(limit / 3) })],
     ["concurrent", concurrent({ limit, lease: window })],
+    ["slidingLog with a lease", rule({ algorithm: "slidingLog", ...common, lease: Math.ceil(window / 3) })],
+    [
+      "slidingCells with a lease",
+      rule({ algorithm: "slidingCells", ...common, cells: 7, lease: Math.ceil(window / 3) }),
+    ],
   ];
 }

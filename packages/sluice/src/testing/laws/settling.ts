@@ -66,7 +66,7 @@ export function lawsOfSettling({ describe, test }: Suite): void {
       test(`${name}: giving back more than was taken leaves no more than the limit`, async (world) => {
         const charge = { rule: { ...rule, path: "own" }, key: "a", partition: "a", cost: most };
         const [{ at }] = await world.store.decide([charge], true);
-        await world.store.settle([{ ...charge, cost: -100 * most, at }]);
+        await world.store.settle([{ ...charge, cost: 100 * most, actual: 0, at }]);
         assert.equal((await world.store.status([charge]))[0].remaining, most);
         const limiter = world.limiter(rule);
         for (let n = 0; n < 3; n++) {

@@ -118,6 +118,7 @@ local function concurrent()
       call('ZREM', state.key, lease)
     end
     drop_ended(state, now)
+    return before > 0 or cost ~= 0
   end
 
   function algorithm.expires(state) return state.ends end

@@ -1,13 +1,15 @@
 -- Decides many calls in one, each of them atomically.
 --
--- KEYS   one per charge, in the order of the calls
+-- KEYS   one per charge, or two where the rule has a lease, in the order of the calls
 -- ARGV   now in milliseconds ('' = the server's own time), the number of rules, then per rule: its
 --        algorithm's letter, how many numbers follow, and these; then runs of alike calls until the end:
 --          A, P  take x, or look whether it fits, one charge per call: how many calls, rule, x
 --                (x = '*': one x for each of the calls follows)
---        or any operation: its letter, how many calls, how many charges in each, then per charge: rule, x, y, id
+--        or any operation: its letter, how many calls, how many charges in each, '*' where the calls are told one by
+--        one, then per charge its rule, then for the first call, or for each, per charge: x, y, id
 --          a  take x (y = 1: only look whether it fits)
---          p  look whether x fits                           s  settle: x more, at time y
+--          p  look whether x fits                           s  settle: x more, at time y; 0 renews a lease
+--             (with an id, under a rule with a window and a lease: x is what it really was; -1 renews)
 --          t  status            c  count from x to y        d  forget
 --          e  the newest entries from x to y, at most id of them
 -- reply  now, then flat what each operation answers, per charge (-1 stands for none):
@@ -16,6 +18,7 @@
 --                      milliseconds to reset
 --          t     per window: count, remaining, oldest, newest, milliseconds to reset
 --          c     per window: count, from, to
+--          s     1; or 0 where a lease was to be renewed that has ended
 --          e     one list of "cost:id" and time, newest first
 --
 -- express.lua comes first: a call that it can decide makes nothing else, since to make a function costs more than
@@ -52,26 +55,28 @@ while a <= #ARGV do
       if letters[i] == 'L' then n, r = express(rules[i], now, cost, commit, reply, r, n, last) end
       if n < last then
         run = run or general(now, reply)
-        charges = charges or { { rule = rules[i], letter = letters[i], y = 0, id = '' } }
+        charges = charges or { { rule = rules[i], letter = letters[i], place = 1, y = 0, id = '' } }
         charges[1].x = cost
         n, r = n + 1, run(commit and 'a' or 'p', charges, n, r)
       end
     end
   else
-    local charges, count = {}, tonumber(ARGV[a + 2])
-    a = a + 3
+    local charges, count, told, keys = {}, tonumber(ARGV[a + 2]), ARGV[a + 3] == '*' and calls or 1, 0
+    a = a + 4
     for c = 1, count do
       local i = tonumber(ARGV[a])
-      charges[c] = {
-        rule = rules[i], letter = letters[i],
-        x = tonumber(ARGV[a + 1]), y = tonumber(ARGV[a + 2]), id = ARGV[a + 3],
-      }
-      a = a + 4
+      charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
+      a, keys = a + 1, keys + #letters[i]
     end
     run = run or general(now, reply)
-    for _ = 1, calls do
+    for call = 1, calls do
+      for c = 1, call <= told and count or 0 do
+        local charge = charges[c]
+        charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+        a = a + 3
+      end
       r = run(operation, charges, n, r)
-      n = n + count
+      n = n + keys
     end
   end
 end

@@ -7,7 +7,7 @@ local function prepare(charges)
   for c = 1, #charges do
     local rule, letter = charges[c].rule, charges[c].letter
     if not rule.algorithm then
-      made[letter] = made[letter] or makers[letter]()
+      made[letter] = made[letter] or (makers[letter] or leased)(letter, makers)
       rule.algorithm = made[letter]
       rule.algorithm.prepare(rule)
     end
@@ -18,9 +18,9 @@ end
 
 -- Loads a charge's state; tells the time it is for it, which is never behind what it has recorded.
 -- Times to live run by the server's clock, and so begin as long ago as the state is ahead of it.
-local function load(charge, c)
-  local state = charge.state
-  charge.rule.algorithm.load(state, KEYS[first_key + c], charge.rule)
+local function load(charge)
+  local state, key = charge.state, first_key + charge.place
+  charge.rule.algorithm.load(state, KEYS[key], charge.rule, KEYS[key + 1])
   local at = state.latest > now and state.latest or now
   state.ahead = at - now
   return state, at
@@ -37,7 +37,7 @@ local function decide(charges, commit)
   for c = 1, #charges do
     local charge = charges[c]
     local rule = charge.rule
-    local state, at = load(charge, c)
+    local state, at = load(charge)
     state.at = at
     if not rule.algorithm.check(state, rule, at, charge.x, reply, r + 1) then fits = false end
     r = r + 1 + rule.windows * 3
@@ -66,19 +66,26 @@ end
 
 local function operate(operation, charges)
   for c = 1, #charges do
-    local charge, key = charges[c], KEYS[first_key + c]
-    local rule = charge.rule
+    local charge = charges[c]
+    local rule, key = charge.rule, KEYS[first_key + charge.place]
     local algorithm = rule.algorithm
     if operation == 'd' then
-      redis.call('UNLINK', key)
+      redis.call('UNLINK', key, #charge.letter == 2 and KEYS[first_key + charge.place + 1] or key)
     elseif operation == 'e' then
       r = r + 1
       reply[r] = algorithm.entries(key, rule, now, charge.x, charge.y, charge.id)
     else
-      local state, at = load(charge, c)
-      -- Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
-      if operation == 's' and charge.y <= at then
-        algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+      local state, at = load(charge)
+      if operation == 's' then
+        local held = charge.x ~= 0
+        if algorithm.settle and charge.id ~= '' then
+          held = algorithm.settle(state, rule, at, charge.y, charge.x, charge.id)
+        -- Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
+        elseif charge.y <= at then
+          held = algorithm.charge(state, rule, at, charge.y, charge.x, charge.id)
+        end
+        r = r + 1
+        reply[r] = held == false and 0 or 1
       end
       for w = 1, operation == 's' and 0 or rule.windows do
         if operation == 't' then

@@ -1,0 +1,167 @@
+-- A window with a lease: algorithms/leased.ts. What the window counts for good is kept by its own algorithm, under the
+-- first key. Under the second is a string of what is held: the cost of all of it and when the last of it ends, then
+-- the holders in the order in which they end: when, since when, the cost, and the id with its length before it.
+-- So a decision reads its beginning and writes at its end. Both keys are in one slot.
+-- Rule: the algorithm's own numbers, window, lease.
+local function leased(letter, makers)
+  local call, pack, unpack, sub, max, min = redis.call, struct.pack, struct.unpack, string.sub, math.max, math.min
+  local inner = makers[sub(letter, 2)]()
+  local algorithm = {}
+
+  function algorithm.prepare(rule)
+    rule.lease, rule.window = table.remove(rule), table.remove(rule)
+    inner.prepare(rule)
+  end
+
+  function algorithm.load(state, key, rule, held_key)
+    inner.load(state, key, rule)
+    state.held_key, state.held_text = held_key, call('GET', held_key)
+    if state.held_text then
+      state.held, state.held_until = unpack('<dd', state.held_text)
+    else
+      state.held_text, state.held, state.held_until = '', 0, 0
+    end
+  end
+
+  -- A holder: when its lease ends, since when it holds, what, and where the next one is
+  local function read(text, place)
+    local ends, at, cost, length = unpack('<dddI2', text, place)
+    return ends, at, cost, place + 26 + length
+  end
+
+  -- What is held now, and where the first is whose lease has not ended
+  local function live(state, now)
+    local text, held, place = state.held_text, state.held, 17
+    if state.held_until <= now then return 0, #text + 1 end
+    while unpack('<d', text, place) <= now do
+      local _, _, cost, following = read(text, place)
+      held, place = held - cost, following
+    end
+    return held, place
+  end
+
+  -- How long until a cost would fit, were nothing held
+  local function wait_beside(state, rule, now, cost)
+    local answer = {}
+    inner.check(state, rule, now, cost, answer, 0)
+    return answer[2] < 0 and math.huge or answer[2]
+  end
+
+  -- The leases end one after the other: see algorithms/leased.ts
+  local function wait_for(state, rule, now, cost, held, place)
+    local ends, beside = { [0] = now }, { [0] = cost + held }
+    while place < #state.held_text do
+      local its_end, _, its_cost, following = read(state.held_text, place)
+      ends[#ends + 1], beside[#beside + 1], place = its_end, beside[#beside] - its_cost, following
+    end
+    local low, high = 0, #ends
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if now + wait_beside(state, rule, now, beside[middle]) < ends[middle + 1] then
+        high = middle
+      else
+        low = middle + 1
+      end
+    end
+    local wait = max(wait_beside(state, rule, now, beside[low]), ends[low] - now)
+    return wait == math.huge and -1 or wait
+  end
+
+  function algorithm.check(state, rule, now, cost, reply, r)
+    local held, place = live(state, now)
+    local fits = inner.check(state, rule, now, cost + held, reply, r)
+    reply[r + 1] = max(0, reply[r + 1] - held)
+    if fits or cost == 0 then
+      reply[r + 2] = 0
+      return true
+    end
+    if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, held, place) end
+  end
+
+  -- The text with a holder put in its place, which is nearly always the end, and when the last one ends then
+  local function with_holder(text, last, ends, at, cost, id)
+    local holder = pack('<dddI2c0', ends, at, cost, #id, id)
+    if ends >= last then return text .. holder, ends end
+    local place = 1
+    while true do
+      local other, _, _, following = read(text, place)
+      if other > ends then break end
+      place = following
+    end
+    return sub(text, 1, place - 1) .. holder .. sub(text, place), last
+  end
+
+  local function save(state, now, held, text, last)
+    state.held_until = last
+    if text == '' then
+      call('DEL', state.held_key)
+    else
+      call('SET', state.held_key, pack('<dd', held, last) .. text, 'PX', last - now + state.ahead + TTL_SLACK)
+    end
+  end
+
+  function algorithm.charge(state, rule, now, at, cost, id)
+    if id == '' then return inner.charge(state, rule, now, at, cost, id) end
+    local held, place = live(state, now)
+    local last = place > #state.held_text and 0 or state.held_until
+    local text, new_last = with_holder(sub(state.held_text, place), last, at + rule.lease, at, cost, id)
+    save(state, now, held + cost, text, new_last)
+  end
+
+  -- Lets a holder go for what it really was; or, where that is -1, begins its lease anew and tells whether it could
+  function algorithm.settle(state, rule, now, at, actual, id)
+    local held, first = live(state, now)
+    local text, last, time = state.held_text, state.held_until, now
+    local found = string.find(text, pack('<I2c0', #id, id), 41, true)
+    local is_held = found and found - 24 >= first
+    if is_held then
+      local _, began, cost, following = read(text, found - 24)
+      local is_last = following > #text
+      text = sub(text, first, found - 25) .. sub(text, following)
+      if text == '' then
+        last = 0
+      elseif is_last then
+        local place = 1
+        while place <= #text do last, _, _, place = read(text, place) end
+      end
+      held, time = held - cost, max(now, at)
+      if actual < 0 then
+        text, last = with_holder(text, last, min(now + rule.lease, at + rule.window), began, cost, id)
+        held = held + cost
+      end
+      save(state, now, held, text, last)
+    elseif found then
+      save(state, now, held, sub(text, first), last)
+    end
+    if actual > 0 and at <= time then
+      state.ahead = state.ahead + time - now
+      inner.charge(state, rule, time, at, actual, '')
+    end
+    return actual >= 0 or is_held or now >= at + rule.window
+  end
+
+  function algorithm.expires(state, rule, w) return max(inner.expires(state, rule, w), state.held_until) end
+
+  function algorithm.held(state, rule, w, now)
+    local count, remaining, oldest, newest = inner.held(state, rule, w, now)
+    local held, place = live(state, now)
+    while place <= #state.held_text do
+      local _, at, _, following = read(state.held_text, place)
+      oldest, newest, place = min(oldest or at, at), max(newest or at, at), following
+    end
+    return count + held, max(0, remaining - held), oldest, newest
+  end
+
+  function algorithm.count(state, rule, w, now, from, to)
+    local count, first, last = inner.count(state, rule, w, now, from, to)
+    local _, place = live(state, now)
+    while place <= #state.held_text do
+      local _, at, cost, following = read(state.held_text, place)
+      if first <= at and at <= last then count = count + cost end
+      place = following
+    end
+    return count, first, last
+  end
+
+  return algorithm
+end
