@@ -46,13 +46,10 @@ export interface RuleStatus {
 
 /** One decision out of its rules': allowed when all of them allow. */
 export function combine(rules: readonly RuleDecision[]): Decision {
-  let binding = rules[0];
-  for (let i = 1; i < rules.length; i++) {
-    if (binds(rules[i], binding)) binding = rules[i];
-  }
-  const { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, degraded } = binding;
+  const binding = rules.length === 1 ? rules[0] : rules.reduce(moreBinding);
+  const { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs } = binding;
   const decision = { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules };
-  return degraded === undefined ? decision : { ...decision, degraded };
+  return binding.degraded === undefined ? decision : Object.assign(decision, { degraded: binding.degraded });
 }
 
 /**
@@ -66,7 +63,9 @@ combine.shape = combine([
   { rule: "", allowed: true, limit: any, remaining: any, retryAfterMs: any, resetAfterMs: any, at: any },
 ]);
 
-function binds(rule: RuleDecision, binding: RuleDecision): boolean {
-  if (rule.retryAfterMs !== binding.retryAfterMs) return rule.retryAfterMs > binding.retryAfterMs;
-  return rule.remaining < binding.remaining;
+/** The one that denies longer or, where both take as long, the one with less left. */
+function moreBinding(a: RuleDecision, b: RuleDecision): RuleDecision {
+  const binds =
+    a.retryAfterMs === b.retryAfterMs ? b.remaining < a.remaining : b.retryAfterMs > a.retryAfterMs;
+  return binds ? b : a;
 }

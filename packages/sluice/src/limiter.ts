@@ -4,7 +4,15 @@ import { SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
 import { capacity, checkName, checkRule, isLease, isSlots, type Rule, type RuleInput } from "./rule.js";
-import { type Charge, type Count, type Entry, type Store, type StoredRule, settlementsOf } from "./store.js";
+import {
+  type Charge,
+  type Count,
+  type Entry,
+  type Store,
+  type StoredRule,
+  settlementsOf,
+  type Taker,
+} from "./store.js";
 import { memoryStore } from "./stores/memory.js";
 import { type AcquireOptions, RECHECK_MS, WaitingLines } from "./waiting.js";
 
@@ -98,6 +106,8 @@ class RuleLimiter implements Limiter {
   /** Whether some rule tells requests apart: it keeps each by name, or a lease for each. */
   readonly #named: boolean;
   readonly #unnamed: boolean;
+  /** For the commonest limiter: one rule, requests without names, keys without a partition, a local store. */
+  readonly #lone: Taker | undefined;
   #closed = false;
 
   constructor(options: LimiterOptions) {
@@ -109,6 +119,8 @@ class RuleLimiter implements Limiter {
     this.#ownsStore = options.store === undefined;
     this.#partition = options.partition && checkName("A limiter's partition", options.partition);
     this.#named = this.rules.some((rule) => rule.layout === "zset" || isLease(rule));
+    const isLone = this.rules.length === 1 && !this.#named && this.#partition === undefined;
+    this.#lone = isLone ? store.taker?.(this.rules[0]) : undefined;
     wholeNumber("INVALID_OPTION", "maxWaiting", maxWaiting, 0);
     // Slots held elsewhere come free long before their leases end, and nobody tells.
     const recheckMs = !store.sync && this.rules.some(isLease) ? RECHECK_MS : undefined;
@@ -118,17 +130,21 @@ class RuleLimiter implements Limiter {
   }
 
   async tryAcquire(key: Key, cost = 1, options?: RequestOptions): Promise<Decision> {
-    const rules = this.#store.decide(this.#charges(key, cost, options), true);
     // Waiting for what is there already would take as long as deciding it.
-    return combine(this.sync ? (rules as readonly RuleDecision[]) : await rules);
+    if (this.sync && options === undefined) return this.tryAcquireSync(key, cost);
+    return combine(await this.#store.decide(this.#charges(key, cost, options), true));
   }
 
   tryAcquireSync(key: Key, cost = 1): Decision {
-    if (!this.#store.sync) {
+    if (!this.sync) {
       throw new SluiceError(
         "NOT_SYNC",
         "This limiter's store is remote; use `await limiter.tryAcquire(key)`.",
       );
+    }
+    if (this.#lone !== undefined) {
+      this.#check(cost);
+      return combine([this.#lone.take(keyFor(this.rules[0], key), cost)]);
     }
     return combine(this.#store.decide(this.#charges(key, cost), true) as readonly RuleDecision[]);
   }
@@ -210,16 +226,17 @@ class RuleLimiter implements Limiter {
     if (this.#ownsStore) await this.#store.close();
   }
 
-  /** Every call becomes a list of charges, one per rule, each under its own key. */
-  #charges(key: Key, cost: number, options?: RequestOptions, holds = false): Charge[] {
+  #check(cost: number): void {
     if (this.#closed) throw new SluiceError("CLOSED", `Limiter "${this.name}" is closed; make a new one.`);
     wholeNumber("INVALID_COST", "A cost", cost, 0);
+  }
+
+  /** Every call becomes a list of charges, one per rule, each under its own key. */
+  #charges(key: Key, cost: number, options?: RequestOptions, holds = false): Charge[] {
+    this.#check(cost);
     const partition = typeof key === "string" ? key : partitionOf(this.name, key, this.#partition);
     const id = this.#named ? uniqueId(options?.id) : undefined;
-    const { rules } = this;
-    const charges = [chargeOf(rules[0], key, cost, partition, id, holds)];
-    for (let r = 1; r < rules.length; r++) charges.push(chargeOf(rules[r], key, cost, partition, id, holds));
-    return charges;
+    return this.rules.map((rule) => chargeOf(rule, key, cost, partition, id, holds));
   }
 }
 
@@ -280,7 +297,7 @@ function claimUnnamed(store: Store, rules: readonly StoredRule[]): void {
     if (taken.has(path)) {
       throw new SluiceError(
         "NAME_TAKEN",
-        `Two limiters without a name have a rule "${name}" on one store and would share its counts; give each limiter its own \`name\`.`,
+        `Another limiter without a name counts by rule "${name}" on this store; give each limiter its own \`name\`.`,
       );
     }
     taken.add(path);

@@ -64,6 +64,11 @@ export interface Entry {
   readonly cost: number;
 }
 
+/** `decide` of one charge that has no name, committed. */
+export interface Taker {
+  take(key: string, cost: number): RuleDecision;
+}
+
 /**
  * Makes the rules' arithmetic atomic and keeps their state. The charges of one call differ in
  * rule or key, and every call about a key carries all of them, so that a store may keep the counts
@@ -74,6 +79,11 @@ export interface Store {
   readonly sync: boolean;
   /** Checks every charge; when all fit and `commit` is set, charges all of them. One atomic step. */
   decide(charges: readonly Charge[], commit: boolean): MaybePromise<readonly RuleDecision[]>;
+  /**
+   * What decides and charges one rule's costs one at a time, where the store is local: the commonest call, with
+   * nothing made for it but its answer.
+   */
+  taker?(rule: StoredRule): Taker;
   /**
    * Makes costs what they really were without asking, each at its own time, where that time has come and
    * still counts. False when a lease was to begin anew that has ended.

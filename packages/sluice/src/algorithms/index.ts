@@ -28,8 +28,10 @@ export function algorithmOf({
   lease,
 }: Pick<Rule, "algorithm" | "lease">): Algorithm<unknown, unknown> {
   const name = lease === undefined ? algorithm : `leased ${algorithm}`;
-  const found = known.get(name);
-  if (found !== undefined) return found;
+  return known.get(name) ?? refuseUnbuilt(name);
+}
+
+export function refuseUnbuilt(name: string): never {
   throw new SluiceError(
     "INVALID_RULE",
     `No ${name} was built in this process yet; pass rules that are plain data through \`rule(...)\` first.`,

@@ -57,8 +57,12 @@ conformance({
   adapt(rule) {
     const { window, lease } = rule;
     if (rule.algorithm !== "slidingLog" || typeof window !== "number" || lease !== undefined) return rule;
-    let shorter = window;
-    while (enforcedFor(shorter) > window) shorter--;
+    let [shorter, longer] = [1, window];
+    while (shorter < longer) {
+      const middle = Math.ceil((shorter + longer) / 2);
+      if (enforcedFor(middle) > window) longer = middle - 1;
+      else shorter = middle;
+    }
     return { ...rule, window: shorter };
   },
 });

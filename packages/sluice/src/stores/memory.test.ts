@@ -146,7 +146,10 @@ describe("the memory store", () => {
     [{ maxKeys: 1.5 }, "got 1.5."],
     [{ maxKeys: Number.NaN }, "got NaN."],
     [{ maxKeys: 10_000_001 }, "got 10000001."],
-    [{ clock: 5 }, "clock must be a function that returns milliseconds; got 5."],
+    [
+      { clock: 5 },
+      "clock must be a function that returns milliseconds since the epoch, from 0 to 2^53 - 1; got 5.",
+    ],
   ])("refuses the options %j", (options, message) => {
     const creating = () => memoryStore(options as MemoryStoreOptions);
     expect(creating).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
@@ -159,7 +162,9 @@ describe("the memory store", () => {
       const store = memoryStore({ clock: () => time as number });
       const limiter = createLimiter({ store, rules: slidingCells({ limit: 10, window: 1000 }) });
       expect(() => limiter.tryAcquireSync("a")).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
-      expect(() => limiter.tryAcquireSync("a")).toThrow("clock must return milliseconds since the epoch");
+      expect(() => limiter.tryAcquireSync("a")).toThrow(
+        "clock must be a function that returns milliseconds since the epoch",
+      );
     },
   );
 

@@ -1,6 +1,6 @@
 import type { RuleDecision, RuleStatus } from "../decision.js";
 import { SluiceError, show, wholeNumber } from "../errors.js";
-import type { Charge, Count, Settlement, Store, StoredRule } from "../store.js";
+import type { Charge, Count, Settlement, Store, StoredRule, Taker } from "../store.js";
 import { Meter, Table } from "./table.js";
 
 /** What `memoryStore` takes; nothing is needed. */
@@ -24,12 +24,7 @@ const MOST_KEYS = 10_000_000;
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { clock = steadyClock, maxKeys = 1_000_000 } = options;
   wholeNumber("INVALID_OPTION", "maxKeys", maxKeys, 1, MOST_KEYS);
-  if (typeof clock !== "function") {
-    throw new SluiceError(
-      "INVALID_OPTION",
-      `clock must be a function that returns milliseconds; got ${show(clock)}.`,
-    );
-  }
+  if (typeof clock !== "function") refuseClock(clock);
   return new MemoryStore(clock === steadyClock ? clock : checked(clock), maxKeys);
 }
 
@@ -51,12 +46,15 @@ function steadyClock(): number {
 function checked(clock: () => number): () => number {
   return () => {
     const now = Math.floor(clock());
-    if (now >= 0 && now <= Number.MAX_SAFE_INTEGER) return now;
-    throw new SluiceError(
-      "INVALID_OPTION",
-      `clock must return milliseconds since the epoch, from 0 to 2^53 - 1; got ${show(now)}.`,
-    );
+    return now >= 0 && now <= Number.MAX_SAFE_INTEGER ? now : refuseClock(now);
   };
+}
+
+function refuseClock(given: unknown): never {
+  throw new SluiceError(
+    "INVALID_OPTION",
+    `clock must be a function that returns milliseconds since the epoch, from 0 to 2^53 - 1; got ${show(given)}.`,
+  );
 }
 
 class MemoryStore implements Store {
@@ -65,37 +63,27 @@ class MemoryStore implements Store {
   readonly #maxKeys: number;
   readonly #tables = new Map<string, Table>();
   readonly #meters = new WeakMap<StoredRule, Meter>();
-  /** The meters of the last call, one for each of its charges. */
-  readonly #recent: Meter[] = [];
 
   constructor(clock: () => number, maxKeys: number) {
     this.#clock = clock;
     this.#maxKeys = maxKeys;
   }
 
+  taker(rule: StoredRule): Taker {
+    return this.#meter(rule);
+  }
+
   decide(charges: readonly Charge[], commit: boolean): readonly RuleDecision[] {
     const now = this.#clock();
-    return charges.length === 1
-      ? [this.#decideOne(charges[0], 0, now, commit)]
-      : this.#decideAll(charges, now, commit);
-  }
-
-  #decideAll(charges: readonly Charge[], now: number, commit: boolean): readonly RuleDecision[] {
-    const checked = charges.map((charge, c) => this.#decideOne(charge, c, now, false));
+    const checked = charges.map(({ rule, key, cost }) => this.#meter(rule).decide(key, cost, now, false));
     if (!commit || checked.some(({ allowed }) => !allowed)) return checked;
-    return charges.map(({ key, cost, id, look }, c) => {
+    return charges.map(({ rule, key, cost, id, look }, c) => {
       if (look === true) return checked[c];
-      const meter = this.#recent[c];
+      const meter = this.#meter(rule);
       meter.charge(meter.table.find(key), key, checked[c].at, checked[c].at, cost, id);
       // What a cost of nothing is told now is what is left.
-      return meter.decide(key, 0, now, false, undefined);
+      return meter.decide(key, 0, now, false);
     });
-  }
-
-  #decideOne({ rule, key, cost, id, look }: Charge, c: number, now: number, commit: boolean): RuleDecision {
-    const recent = this.#recent[c];
-    const meter = recent?.rule === rule ? recent : this.#meter(rule, c);
-    return meter.decide(key, cost, now, commit && look !== true, id);
   }
 
   settle(settlements: readonly Settlement[]): boolean {
@@ -143,16 +131,14 @@ class MemoryStore implements Store {
     this.#tables.clear();
   }
 
-  #meter(rule: StoredRule, c = 0): Meter {
-    const meter = this.#meters.get(rule) ?? this.#open(rule);
-    this.#recent[c] = meter;
-    return meter;
+  #meter(rule: StoredRule): Meter {
+    return this.#meters.get(rule) ?? this.#open(rule);
   }
 
   #open(rule: StoredRule): Meter {
     const table = this.#tables.get(rule.path) ?? new Table(this.#maxKeys);
     this.#tables.set(rule.path, table);
-    const meter = new Meter(rule, table);
+    const meter = new Meter(rule, table, this.#clock);
     this.#meters.set(rule, meter);
     return meter;
   }

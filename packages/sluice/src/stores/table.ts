@@ -1,7 +1,7 @@
 import type { Algorithm, Held } from "../algorithms/algorithm.js";
 import { algorithmOf } from "../algorithms/index.js";
 import type { RuleDecision } from "../decision.js";
-import type { Count, Settlement, StoredRule } from "../store.js";
+import type { Count, Settlement, StoredRule, Taker } from "../store.js";
 
 /** A key's place in its table. */
 type Slot = number;
@@ -89,14 +89,16 @@ export class Table {
 }
 
 /** One rule's arithmetic over the table of its keys. */
-export class Meter {
+export class Meter implements Taker {
   readonly table: Table;
   readonly algorithm: Algorithm<unknown, unknown>;
   readonly params: unknown;
   readonly rule: StoredRule;
+  readonly clock: () => number;
 
-  constructor(rule: StoredRule, table: Table) {
+  constructor(rule: StoredRule, table: Table, clock: () => number) {
     this.rule = rule;
+    this.clock = clock;
     this.table = table;
     this.algorithm = algorithmOf(rule);
     this.params = this.algorithm.prepare(rule);
@@ -121,8 +123,12 @@ export class Meter {
     return this.algorithm.remaining(this.params, this.page(slot), slot & PAGE_MASK, now);
   }
 
+  take(key: string, cost: number): RuleDecision {
+    return this.decide(key, cost, this.clock(), true);
+  }
+
   /** What the rule says to a cost and, with `commit`, charges it where it fits. */
-  decide(key: string, cost: number, now: number, commit: boolean, id: string | undefined): RuleDecision {
+  decide(key: string, cost: number, now: number, commit: boolean): RuleDecision {
     const { name, limit } = this.rule;
     let slot = this.table.find(key);
     const at = this.timeFor(slot, now);
@@ -130,17 +136,14 @@ export class Meter {
     const allowed = cost <= remaining;
     let retryAfterMs = 0;
     if (!allowed) {
-      retryAfterMs = this.wait(slot, at, cost) + (at - now);
+      const wait = this.algorithm.wait(this.params, this.page(slot), slot & PAGE_MASK, at, cost);
+      retryAfterMs = wait + (at - now);
     } else if (commit) {
-      slot = this.charge(slot, key, at, at, cost, id);
+      slot = this.charge(slot, key, at, at, cost, undefined);
       remaining -= cost;
     }
     const resetAfterMs = this.resetAfter(slot, now);
     return { rule: name, allowed, limit, remaining, retryAfterMs, resetAfterMs, at };
-  }
-
-  wait(slot: Slot, now: number, cost: number): number {
-    return this.algorithm.wait(this.params, this.page(slot), slot & PAGE_MASK, now, cost);
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
