@@ -9,7 +9,6 @@ export {
   type LimiterOptions,
   type Period,
   type RequestOptions,
-  storedRules,
 } from "./limiter.js";
 export type { Reservation } from "./reservation.js";
 export {
@@ -30,6 +29,7 @@ export {
   tokenBucket,
 } from "./rule.js";
 export type { Charge, Count, Entry, MaybePromise, Settlement, Store, StoredRule } from "./store.js";
+export { storedRules } from "./storedRules.js";
 export { type MemoryStoreOptions, memoryStore } from "./stores/memory.js";
 export {
   type OutagePolicy,

@@ -1,9 +1,8 @@
-import { algorithmOf } from "./algorithms/index.js";
 import { combine, type Decision, type RuleDecision, type RuleStatus } from "./decision.js";
 import { SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
-import { capacity, checkName, checkRule, isLease, isSlots, type Rule, type RuleInput } from "./rule.js";
+import { capacity, checkName, isLease, isSlots, type Rule, type RuleInput } from "./rule.js";
 import {
   type Charge,
   type Count,
@@ -13,6 +12,7 @@ import {
   settlementsOf,
   type Taker,
 } from "./store.js";
+import { storedRules } from "./storedRules.js";
 import { memoryStore } from "./stores/memory.js";
 import { type AcquireOptions, RECHECK_MS, WaitingLines } from "./waiting.js";
 
@@ -262,32 +262,6 @@ export function uniqueId(name: unknown = ""): string {
     );
   }
   return `${crypto.randomUUID()}:${name}`;
-}
-
-/**
- * Checked rules with the places their counts live at under the limiter's name, for those who put charges
- * to a store themselves, each rule with its own key and cost: a server of Envoy's protocol does.
- */
-export function storedRules(limiter: string, input: RuleInput | readonly RuleInput[]): readonly StoredRule[] {
-  const rules = (Array.isArray(input) ? input : [input]).map(checkRule);
-  if (rules.length === 0)
-    throw new SluiceError("INVALID_RULE", "A limiter needs at least one rule; got none.");
-  const names = new Set<string>();
-  for (const { name } of rules) {
-    if (names.has(name)) {
-      throw new SluiceError("INVALID_RULE", `Two rules are named "${name}"; give each its own \`name\`.`);
-    }
-    names.add(name);
-  }
-  for (const rule of rules) algorithmOf(rule);
-  return rules.map((rule) => Object.freeze({ ...rule, path: pathOf(limiter, rule) }));
-}
-
-/** Names hold no slash, so no two paths coincide. The limit is left out: changing it keeps the counts. */
-function pathOf(limiter: string, { name, algorithm, window, cells, mode, layout, lease }: Rule): string {
-  return [limiter, name, algorithm, window, cells, mode, layout, lease && "leased"]
-    .filter((part) => part !== undefined)
-    .join("/");
 }
 
 function claimUnnamed(store: Store, rules: readonly StoredRule[]): void {

@@ -3,10 +3,11 @@ import { combine, type RuleDecision } from "../decision.js";
 import type { Duration } from "../duration.js";
 import { show, wholeNumber } from "../errors.js";
 import { type Key, keyFor } from "../key.js";
-import { type Limiter, storedRules } from "../limiter.js";
+import type { Limiter } from "../limiter.js";
 import { Reservation } from "../reservation.js";
 import { slidingLog } from "../rule.js";
 import { type Charge, type MaybePromise, type StoredRule, settlementsOf } from "../store.js";
+import { storedRules } from "../storedRules.js";
 import { memoryStore } from "../stores/memory.js";
 import { type GuardOptions, refuseOption } from "./options.js";
 

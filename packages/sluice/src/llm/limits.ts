@@ -1,9 +1,9 @@
 import type { AlgorithmName } from "../algorithms/index.js";
 import type { Duration } from "../duration.js";
 import { SluiceError, show } from "../errors.js";
-import { storedRules } from "../limiter.js";
 import { checkName, isLease, type RuleInput, rule } from "../rule.js";
 import type { StoredRule } from "../store.js";
+import { storedRules } from "../storedRules.js";
 import { MICRO } from "./prices.js";
 
 export type Unit = "requests" | "tokens" | "input-tokens" | "output-tokens" | "usd" | "concurrent";

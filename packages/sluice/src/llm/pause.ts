@@ -1,6 +1,6 @@
-import { storedRules } from "../limiter.js";
 import { slidingLog } from "../rule.js";
 import type { Charge, Settlement, StoredRule } from "../store.js";
+import { storedRules } from "../storedRules.js";
 
 /** A pause ends after this long at the latest; a provider that still refuses then says so again. */
 const LONGEST_PAUSE = 3_600_000;
