@@ -1,7 +1,7 @@
 import type { Algorithm } from "./algorithms/algorithm.js";
 import { concurrent as concurrentArithmetic } from "./algorithms/concurrent.js";
 import { fixedWindow as fixedWindowArithmetic } from "./algorithms/fixedWindow.js";
-import { type AlgorithmName, algorithmOf, know } from "./algorithms/index.js";
+import { type AlgorithmName, algorithmOf, know, unbuilt } from "./algorithms/index.js";
 import { leakyBucket as leakyBucketArithmetic } from "./algorithms/leakyBucket.js";
 import { leased } from "./algorithms/leased.js";
 import { slidingCells as slidingCellsArithmetic } from "./algorithms/slidingCells.js";
@@ -80,14 +80,14 @@ export interface Rule {
 
 /** Exact: at most `limit` in any window, not one fewer when asked. The default choice. */
 export const slidingLog = (options: SlidingLogOptions): Rule =>
-  build({ ...options, algorithm: "slidingLog" }, slidingLogArithmetic, withLayout);
+  build({ ...options, algorithm: "slidingLog" }, slidingLogArithmetic, withLayout, ["layout"]);
 
 /**
  * Never over the limit, in memory that does not grow with it; refuses up to one cell early. With
  * `mode: "weighted"` approximate: at most the limit plus what the oldest cell holds.
  */
 export const slidingCells = (options: SlidingCellsOptions): Rule =>
-  build({ ...options, algorithm: "slidingCells" }, slidingCellsArithmetic, withCells);
+  build({ ...options, algorithm: "slidingCells" }, slidingCellsArithmetic, withCells, ["cells", "mode"]);
 
 /** Approximate, up to twice the limit for an adversary: two windows, the previous one weighted. */
 export const slidingCounter = (options: RuleOptions): Rule =>
@@ -99,11 +99,11 @@ export const fixedWindow = (options: RuleOptions): Rule =>
 
 /** At most `burst + limit` per window: refills continuously, `burst` (default `limit`) at once. */
 export const tokenBucket = (options: BucketOptions): Rule =>
-  build({ ...options, algorithm: "tokenBucket" }, tokenBucketArithmetic, withBurst);
+  build({ ...options, algorithm: "tokenBucket" }, tokenBucketArithmetic, withBurst, ["burst"]);
 
 /** Evenly spaced, `window / limit` apart, with up to `burst` (default 1) at once. */
 export const leakyBucket = (options: BucketOptions): Rule =>
-  build({ ...options, algorithm: "leakyBucket" }, leakyBucketArithmetic, withBurst);
+  build({ ...options, algorithm: "leakyBucket" }, leakyBucketArithmetic, withBurst, ["burst"]);
 
 /** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
 export const concurrent = (options: ConcurrentOptions): Rule =>
@@ -120,9 +120,13 @@ export function rule(input: RuleInput): Rule {
     leakyBucket,
     concurrent,
   };
-  const isKnown = typeof input === "object" && input !== null && Object.hasOwn(builders, input.algorithm);
-  const built = isKnown ? builders[input.algorithm](input as never) : checkRule(input);
-  const { algorithm, lease, layout } = built;
+  checkObject(input);
+  const { algorithm } = input;
+  if (!Object.hasOwn(builders, algorithm)) {
+    refuse(`A rule's algorithm must be one of ${Object.keys(builders).join(", ")}; got ${show(algorithm)}.`);
+  }
+  const built = builders[algorithm](input as never);
+  const { lease, layout } = built;
   if (lease !== undefined) {
     if (layout === "zset") refuse('A slidingLog with a lease must have the layout "compact"; got "zset".');
     know(`leased ${algorithm}`, leased(algorithmOf({ algorithm })));
@@ -133,15 +137,16 @@ export function rule(input: RuleInput): Rule {
 /** Adds to a rule the options that only its algorithm has, checked. */
 type WithOptions = (rule: Rule, input: RuleInput) => Rule;
 
-/** Those of the algorithms that rules were built of here, so that a bundle has no others. */
-const ownOptions = new Map<AlgorithmName, WithOptions>();
+/** Those of the algorithms that rules were built of here, with their names, so that a bundle has no others. */
+const ownOptions = new Map<AlgorithmName, readonly [WithOptions, readonly string[]]>();
 
 function build(
   input: RuleInput,
   arithmetic: Algorithm<unknown, unknown>,
   withOptions: WithOptions = (rule) => rule,
+  names: readonly string[] = [],
 ): Rule {
-  ownOptions.set(input.algorithm, withOptions);
+  ownOptions.set(input.algorithm, [withOptions, names]);
   know(input.algorithm, arithmetic);
   return checkRule(input);
 }
@@ -170,15 +175,6 @@ const withBurst: WithOptions = (rule, input) => {
 };
 
 const COMMON = ["algorithm", "limit", "window", "lease", "name", "by"];
-const OPTIONS: Readonly<Record<AlgorithmName, readonly string[]>> = {
-  slidingLog: ["layout"],
-  slidingCells: ["cells", "mode"],
-  slidingCounter: [],
-  fixedWindow: [],
-  tokenBucket: ["burst"],
-  leakyBucket: ["burst"],
-  concurrent: [],
-};
 
 /** The longest text of a name; names stand in headers, metrics and Redis keys. */
 const NAME = /^[\w .:@+-]{1,64}$/;
@@ -186,30 +182,30 @@ const LARGEST_CELLS = 1000;
 
 /** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
 export function checkRule(input: RuleInput): Rule {
-  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
+  checkObject(input);
   const { algorithm, by } = input;
-  if (!Object.hasOwn(OPTIONS, algorithm)) {
-    refuse(`A rule's algorithm must be one of ${Object.keys(OPTIONS).join(", ")}; got ${show(algorithm)}.`);
-  }
-  const known = [...COMMON, ...OPTIONS[algorithm]];
+  const [withOptions, names] = ownOptions.get(algorithm) ?? unbuilt(algorithm);
+  const known = [...COMMON, ...names];
   for (const [option, value] of Object.entries(input)) {
     if (value !== undefined && !known.includes(option)) {
       refuse(`${algorithm} has no option ${show(option)}; it has ${known.slice(1).join(", ")}.`);
     }
   }
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
-  const hasSlots = algorithm === "concurrent";
-  const window = hasSlots
-    ? milliseconds("concurrent's lease", input.lease ?? input.window)
-    : milliseconds(`${algorithm}'s window`, input.window);
-  const lease = hasSlots ? window : milliseconds(`${algorithm}'s lease`, input.lease ?? window);
+  const period = algorithm === "concurrent" && (input.lease || !input.window) ? "lease" : "window";
+  const window = milliseconds(`${algorithm}'s ${period}`, input[period]);
+  const lease = milliseconds(`${algorithm}'s lease`, input.lease ?? window);
   if (by !== undefined) checkParts(by);
   const name = checkName(
     "A rule's name",
     input.name ?? [shortest(window), ...(by ?? [])].join(" ").slice(0, 64),
   );
   const rule = { algorithm, name, limit, window, ...(lease < window && { lease }), ...(by && { by }) };
-  return ownOptions.get(algorithm)?.(rule, input) ?? rule;
+  return withOptions(rule, input);
+}
+
+function checkObject(input: unknown): void {
+  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
 }
 
 /** The most a single call can ever cost under this rule. */

@@ -27,9 +27,11 @@ export function algorithmOf({
   algorithm,
   lease,
 }: Pick<Rule, "algorithm" | "lease">): Algorithm<unknown, unknown> {
-  const name = lease === undefined ? algorithm : `leased ${algorithm}`;
-  const found = known.get(name);
-  if (found !== undefined) return found;
+  const name = lease ? `leased ${algorithm}` : algorithm;
+  return known.get(name) ?? unbuilt(name);
+}
+
+export function unbuilt(name: string): never {
   throw new SluiceError(
     "INVALID_RULE",
     `No ${name} was built in this process yet; pass rules that are plain data through \`rule(...)\` first.`,
