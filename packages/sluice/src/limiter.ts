@@ -228,7 +228,7 @@ function chargeOf(
   id: string | undefined,
   holds: boolean,
 ): Charge {
-  const isHeld = holds || id === undefined || rule.lease === undefined;
+  const isHeld = holds || !id || !rule.lease;
   return { rule, key: keyFor(rule, key), cost, partition, id: isHeld ? id : undefined };
 }
 

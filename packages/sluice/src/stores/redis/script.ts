@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "9cbd0eb2e7d8785998f6666d77fa89f3666832b7";
+export const sha = "0f1441c0dffffb73556c47e666d6b7ab330dc35f";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES = 140
 local function general(now, reply)
@@ -1211,9 +1211,8 @@ n = n + 1
 end
 return n, r
 end
-local function hold(charge, now, key, settles, reply, r)
+local function hold(rule, now, key, settles, x, at, id, reply, r)
 local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
-local rule, x, at, id = charge.rule, charge.x, charge.y, charge.id
 local limit, window, lease = rule[1], rule[2], rule.lease or rule[4]
 local fields = call('HMGET', key, 'h', 'k')
 local text, held_text = fields[1], fields[2] or ''
@@ -1313,19 +1312,23 @@ local i = tonumber(ARGV[a])
 charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
 a, keys = a + 1, keys + #letters[i]
 end
-local first = charges[1]
-local holds = count == 1 and first.letter == 'R' and (operation == 'a' or operation == 's')
+local settles = operation == 's'
+local holds = count == 1 and told == calls and charges[1].letter == 'R' and (settles or operation == 'a')
 for call = 1, calls do
+local length
+if holds then
+local x, y, id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+if x > 0 and id ~= '' and (settles or y == 0) then
+length = hold(charges[1].rule, now, KEYS[n + 1], settles, x, y, id, reply, r)
+if length then a = a + 3 end
+end
+end
+if not length then
 for c = 1, call <= told and count or 0 do
 local charge = charges[c]
 charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
 a = a + 3
 end
-local length
-if holds and first.x > 0 and first.id ~= '' and (operation == 's' or first.y == 0) then
-length = hold(first, now, KEYS[n + 1], operation == 's', reply, r)
-end
-if not length then
 run = run or general(now, reply)
 length = run(operation, charges, n, r)
 end

@@ -68,19 +68,23 @@ while a <= #ARGV do
       charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
       a, keys = a + 1, keys + #letters[i]
     end
-    local first = charges[1]
-    local holds = count == 1 and first.letter == 'R' and (operation == 'a' or operation == 's')
+    local settles = operation == 's'
+    local holds = count == 1 and told == calls and charges[1].letter == 'R' and (settles or operation == 'a')
     for call = 1, calls do
-      for c = 1, call <= told and count or 0 do
-        local charge = charges[c]
-        charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
-        a = a + 3
-      end
       local length
-      if holds and first.x > 0 and first.id ~= '' and (operation == 's' or first.y == 0) then
-        length = hold(first, now, KEYS[n + 1], operation == 's', reply, r)
+      if holds then
+        local x, y, id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+        if x > 0 and id ~= '' and (settles or y == 0) then
+          length = hold(charges[1].rule, now, KEYS[n + 1], settles, x, y, id, reply, r)
+          if length then a = a + 3 end
+        end
       end
       if not length then
+        for c = 1, call <= told and count or 0 do
+          local charge = charges[c]
+          charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+          a = a + 3
+        end
         run = run or general(now, reply)
         length = run(operation, charges, n, r)
       end

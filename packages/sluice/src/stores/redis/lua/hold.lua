@@ -1,9 +1,8 @@
 -- The commonest calls on a log with a lease, in locals: to hold a cost, and to let it go for what it really was. What
 -- leased.lua does, where the state is as usual. Answers nothing, having done nothing, where anything is out of the
 -- ordinary: see express.lua; and a refusal, a lease that has ended, a settlement of what is not the newest.
-local function hold(charge, now, key, settles, reply, r)
+local function hold(rule, now, key, settles, x, at, id, reply, r)
   local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
-  local rule, x, at, id = charge.rule, charge.x, charge.y, charge.id
   local limit, window, lease = rule[1], rule[2], rule.lease or rule[4]
   local fields = call('HMGET', key, 'h', 'k')
   local text, held_text = fields[1], fields[2] or ''
