@@ -38,6 +38,7 @@ const script = [
   ...generalParts.map(codeOf),
   "end",
   codeOf("express"),
+  codeOf("hold"),
   codeOf("driver"),
 ].join("\n");
 const sha = createHash("sha1").update(script).digest("hex");

@@ -171,17 +171,13 @@ class RuleLimiter implements Limiter {
     const charges = this.#charges(key, cost, options, true);
     const decision = combine(await this.#store.decide(charges, true));
     const hasLease = cost > 0 && this.rules.some(isLease);
-    return new Reservation(decision, cost, {
-      settle: async (actual) => {
-        if (actual === cost && !hasLease) return;
-        const how = ({ rule }: Charge) => ({ actual: isSlots(rule) ? 0 : actual });
-        await this.#store.settle(settlementsOf(charges, decision.rules, how));
-        if (actual < cost || hasLease) this.#lines.wake(charges);
-      },
-      renew: async () => {
-        const leases = ({ rule }: Charge) => (isLease(rule) ? {} : undefined);
-        return !hasLease || this.#store.settle(settlementsOf(charges, decision.rules, leases));
-      },
+    return new Reservation(decision, cost, async (actual) => {
+      if ((actual ?? cost) === cost && !hasLease) return true;
+      const how = ({ rule }: Charge) =>
+        actual === undefined ? (isLease(rule) ? {} : undefined) : { actual: isSlots(rule) ? 0 : actual };
+      const isHeld = await this.#store.settle(settlementsOf(charges, decision.rules, how));
+      if (actual !== undefined && (actual < cost || hasLease)) this.#lines.wake(charges);
+      return isHeld;
     });
   }
 
@@ -249,7 +245,7 @@ function chargeOf(
   id: string | undefined,
   holds: boolean,
 ): Charge {
-  const isHeld = holds || id === undefined || rule.lease === undefined;
+  const isHeld = holds || !id || !rule.lease;
   return { rule, key: keyFor(rule, key), cost, partition, id: isHeld ? id : undefined };
 }
 

@@ -1,13 +1,8 @@
 import type { Decision } from "./decision.js";
 import { wholeNumber } from "./errors.js";
 
-/** What a reservation does to its rules. */
-interface Effects {
-  /** Makes what was charged what it really cost. */
-  settle(actual: number): Promise<void>;
-  /** Begins the leases anew; false when one of them has ended. */
-  renew(): Promise<boolean>;
-}
+/** Makes what was charged what it really cost; told nothing, begins the leases anew: false when one has ended. */
+type Settle = (actual?: number) => Promise<boolean>;
 
 /**
  * A cost taken now and settled later. Only the first of `settle`, `cancel` and leaving the scope of
@@ -18,20 +13,20 @@ export class Reservation implements AsyncDisposable {
   /** Denied: nothing was taken, and settling does nothing. */
   readonly decision: Decision;
   readonly cost: number;
-  readonly #effects: Effects;
-  #settled: Promise<void> | undefined;
+  readonly #settle: Settle;
+  #settled: Promise<boolean> | undefined;
 
-  constructor(decision: Decision, cost: number, effects: Effects) {
+  constructor(decision: Decision, cost: number, settle: Settle) {
     this.decision = decision;
     this.cost = cost;
-    this.#effects = effects;
+    this.#settle = settle;
   }
 
   /** Charges what it really cost: more becomes a debt, less is given back. */
   async settle(actual: number): Promise<void> {
     wholeNumber("INVALID_COST", "What a reservation settles to", actual, 0);
     if (!this.decision.allowed) return;
-    this.#settled ??= this.#effects.settle(actual);
+    this.#settled ??= this.#settle(actual);
     await this.#settled;
   }
 
@@ -45,7 +40,7 @@ export class Reservation implements AsyncDisposable {
    * it holds nothing any more, or not all: it is settled, or a lease has ended and what it held may be another's.
    */
   async renew(): Promise<boolean> {
-    return this.decision.allowed && this.#settled === undefined && this.#effects.renew();
+    return this.decision.allowed && this.#settled === undefined && this.#settle();
   }
 
   /** Leaving the scope unsettled gives everything back. */

@@ -1,7 +1,7 @@
 import type { Algorithm } from "./algorithms/algorithm.js";
 import { concurrent as concurrentArithmetic } from "./algorithms/concurrent.js";
 import { fixedWindow as fixedWindowArithmetic } from "./algorithms/fixedWindow.js";
-import { type AlgorithmName, algorithmOf, know, refuseUnbuilt } from "./algorithms/index.js";
+import { type AlgorithmName, algorithmOf, know, unbuilt } from "./algorithms/index.js";
 import { leakyBucket as leakyBucketArithmetic } from "./algorithms/leakyBucket.js";
 import { leased } from "./algorithms/leased.js";
 import { slidingCells as slidingCellsArithmetic } from "./algorithms/slidingCells.js";
@@ -80,14 +80,14 @@ export interface Rule {
 
 /** Exact: at most `limit` in any window, not one fewer when asked. The default choice. */
 export const slidingLog = (options: SlidingLogOptions): Rule =>
-  build({ ...options, algorithm: "slidingLog" }, slidingLogArithmetic, ["layout"], withLayout);
+  build({ ...options, algorithm: "slidingLog" }, slidingLogArithmetic, withLayout, ["layout"]);
 
 /**
  * Never over the limit, in memory that does not grow with it; refuses up to one cell early. With
  * `mode: "weighted"` approximate: at most the limit plus what the oldest cell holds.
  */
 export const slidingCells = (options: SlidingCellsOptions): Rule =>
-  build({ ...options, algorithm: "slidingCells" }, slidingCellsArithmetic, ["cells", "mode"], withCells);
+  build({ ...options, algorithm: "slidingCells" }, slidingCellsArithmetic, withCells, ["cells", "mode"]);
 
 /** Approximate, up to twice the limit for an adversary: two windows, the previous one weighted. */
 export const slidingCounter = (options: RuleOptions): Rule =>
@@ -99,11 +99,11 @@ export const fixedWindow = (options: RuleOptions): Rule =>
 
 /** At most `burst + limit` per window: refills continuously, `burst` (default `limit`) at once. */
 export const tokenBucket = (options: BucketOptions): Rule =>
-  build({ ...options, algorithm: "tokenBucket" }, tokenBucketArithmetic, ["burst"], withBurst);
+  build({ ...options, algorithm: "tokenBucket" }, tokenBucketArithmetic, withBurst, ["burst"]);
 
 /** Evenly spaced, `window / limit` apart, with up to `burst` (default 1) at once. */
 export const leakyBucket = (options: BucketOptions): Rule =>
-  build({ ...options, algorithm: "leakyBucket" }, leakyBucketArithmetic, ["burst"], withBurst);
+  build({ ...options, algorithm: "leakyBucket" }, leakyBucketArithmetic, withBurst, ["burst"]);
 
 /** Exact: at most `limit` slots held at a time, each until it is given back or its lease ends. */
 export const concurrent = (options: ConcurrentOptions): Rule =>
@@ -120,13 +120,13 @@ export function rule(input: RuleInput): Rule {
     leakyBucket,
     concurrent,
   };
-  const isObject = typeof input === "object" && input !== null;
-  if (isObject && !Object.hasOwn(builders, input.algorithm)) {
-    const names = Object.keys(builders).join(", ");
-    refuse(`A rule's algorithm must be one of ${names}; got ${show(input.algorithm)}.`);
+  checkObject(input);
+  const { algorithm } = input;
+  if (!Object.hasOwn(builders, algorithm)) {
+    refuse(`A rule's algorithm must be one of ${Object.keys(builders).join(", ")}; got ${show(algorithm)}.`);
   }
-  const built = isObject ? builders[input.algorithm](input as never) : checkRule(input);
-  const { algorithm, lease, layout } = built;
+  const built = builders[algorithm](input as never);
+  const { lease, layout } = built;
   if (lease !== undefined) {
     if (layout === "zset") refuse('A slidingLog with a lease must have the layout "compact"; got "zset".');
     know(`leased ${algorithm}`, leased(algorithmOf({ algorithm })));
@@ -137,16 +137,16 @@ export function rule(input: RuleInput): Rule {
 /** Adds to a rule the options that only its algorithm has, checked. */
 type WithOptions = (rule: Rule, input: RuleInput) => Rule;
 
-/** Those of the algorithms that rules were built of here, and their names, so that a bundle has no others. */
-const ownOptions = new Map<AlgorithmName, readonly [names: readonly string[], withOptions: WithOptions]>();
+/** Those of the algorithms that rules were built of here, with their names, so that a bundle has no others. */
+const ownOptions = new Map<AlgorithmName, readonly [WithOptions, readonly string[]]>();
 
 function build(
   input: RuleInput,
   arithmetic: Algorithm<unknown, unknown>,
-  names: readonly string[] = [],
   withOptions: WithOptions = (rule) => rule,
+  names: readonly string[] = [],
 ): Rule {
-  ownOptions.set(input.algorithm, [names, withOptions]);
+  ownOptions.set(input.algorithm, [withOptions, names]);
   know(input.algorithm, arithmetic);
   return checkRule(input);
 }
@@ -182,9 +182,9 @@ const LARGEST_CELLS = 1000;
 
 /** The rule with its defaults, or a `SluiceError` that says what is wrong with it. Safe on unchecked data. */
 export function checkRule(input: RuleInput): Rule {
-  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
+  checkObject(input);
   const { algorithm, by } = input;
-  const [names, withOptions] = ownOptions.get(algorithm) ?? refuseUnbuilt(algorithm);
+  const [withOptions, names] = ownOptions.get(algorithm) ?? unbuilt(algorithm);
   const known = [...COMMON, ...names];
   for (const [option, value] of Object.entries(input)) {
     if (value !== undefined && !known.includes(option)) {
@@ -192,11 +192,9 @@ export function checkRule(input: RuleInput): Rule {
     }
   }
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
-  const hasSlots = algorithm === "concurrent";
-  const window = hasSlots
-    ? milliseconds("concurrent's lease", input.lease ?? input.window)
-    : milliseconds(`${algorithm}'s window`, input.window);
-  const lease = hasSlots ? window : milliseconds(`${algorithm}'s lease`, input.lease ?? window);
+  const period = algorithm === "concurrent" && (input.lease || !input.window) ? "lease" : "window";
+  const window = milliseconds(`${algorithm}'s ${period}`, input[period]);
+  const lease = milliseconds(`${algorithm}'s lease`, input.lease ?? window);
   if (by !== undefined) checkParts(by);
   const name = checkName(
     "A rule's name",
@@ -204,6 +202,10 @@ export function checkRule(input: RuleInput): Rule {
   );
   const rule = { algorithm, name, limit, window, ...(lease < window && { lease }), ...(by && { by }) };
   return withOptions(rule, input);
+}
+
+function checkObject(input: unknown): void {
+  if (typeof input !== "object" || input === null) refuse(`A rule must be an object; got ${show(input)}.`);
 }
 
 /** The most a single call can ever cost under this rule. */

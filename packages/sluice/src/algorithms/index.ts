@@ -27,13 +27,13 @@ export function algorithmOf({
   algorithm,
   lease,
 }: Pick<Rule, "algorithm" | "lease">): Algorithm<unknown, unknown> {
-  const name = lease === undefined ? algorithm : `leased ${algorithm}`;
-  return known.get(name) ?? refuseUnbuilt(name);
+  const name = lease ? `leased ${algorithm}` : algorithm;
+  return known.get(name) ?? unbuilt(name);
 }
 
-export function refuseUnbuilt(name: string): never {
+export function unbuilt(name: string): never {
   throw new SluiceError(
     "INVALID_RULE",
-    `No ${name} was built in this process yet; pass rules that are plain data through \`rule(...)\` first.`,
+    `No ${name} was built in this process; pass rules that are plain data through \`rule(...)\` first.`,
   );
 }

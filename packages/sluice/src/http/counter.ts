@@ -52,12 +52,9 @@ function countingBy(limit: number, window: Duration): Counter {
     async reserve(key, cost) {
       const charges = charge(key, cost);
       const decision = decide(charges);
-      return new Reservation(decision, cost, {
-        settle: async (actual) => {
-          store.settle(settlementsOf(charges, decision.rules, () => ({ actual })));
-        },
-        renew: async () => true,
-      });
+      return new Reservation(decision, cost, async (actual = cost) =>
+        store.settle(settlementsOf(charges, decision.rules, () => ({ actual }))),
+      );
     },
   };
 }

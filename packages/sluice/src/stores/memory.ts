@@ -88,11 +88,7 @@ class MemoryStore implements Store {
 
   settle(settlements: readonly Settlement[]): boolean {
     const now = this.#clock();
-    let isHeld = true;
-    for (const settlement of settlements) {
-      if (!this.#meter(settlement.rule).settle(now, settlement)) isHeld = false;
-    }
-    return isHeld;
+    return settlements.map((each) => this.#meter(each.rule).settle(now, each)).every(Boolean);
   }
 
   status(charges: readonly Charge[]): readonly RuleStatus[] {

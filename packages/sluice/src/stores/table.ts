@@ -155,13 +155,13 @@ export class Meter implements Taker {
   }
 
   /** False when a lease was to begin anew that has ended. */
-  settle(now: number, { key, at, cost, actual, id = "" }: Settlement): boolean {
+  settle(now: number, { key, at, cost, actual, id }: Settlement): boolean {
     const { settle } = this.algorithm;
-    let slot = this.table.find(key);
+    const slot = this.table.find(key);
     const time = this.timeFor(slot, now);
-    if (settle !== undefined && id !== "") {
-      if (slot === NOBODY && actual) slot = this.table.add(key, this, time);
-      return settle(this.params, this.page(slot), slot & PAGE_MASK, time, at, id, actual);
+    if (settle && id) {
+      const own = slot === NOBODY && actual ? this.table.add(key, this, time) : slot;
+      return settle(this.params, this.page(own), own & PAGE_MASK, time, at, id, actual);
     }
     // Later than anything the key holds, after the clock stepped back: the reservation is forgotten.
     if (at <= time && actual !== undefined) this.charge(slot, key, time, at, actual - cost, id);

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RedisServer, startRedis } from "../../../test/redisServer.js";
 import { commandStats, resetStats } from "../../../test/redisStats.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
-import { type Rule, slidingCells, slidingCounter, slidingLog } from "../../rule.js";
+import { type Rule, rule, slidingCells, slidingCounter, slidingLog } from "../../rule.js";
 import { memoryStore } from "../memory.js";
 import { redisStore } from "./index.js";
 
@@ -225,6 +225,23 @@ describe("the compact log", () => {
         { count: 2, oldestAt: START + 415, newestAt: START + 523 },
       ]);
     }
+  });
+
+  test("with a lease holds and lets go by one command that reads and one that writes", async () => {
+    const { limiter, clock, keys } = keep(
+      rule({ algorithm: "slidingLog", limit: 100, window: "1h", lease: "1m" }),
+    );
+    await (await limiter.reserve("a", 5)).settle(3);
+    clock.now += 1000;
+    let reservation = await limiter.reserve("a", 5);
+    expect(await commandsOf(async () => (reservation = await limiter.reserve("a", 5)))).toEqual({
+      hmget: 1,
+      hset: 1,
+    });
+    clock.now += 1000;
+    expect(await commandsOf(() => reservation.settle(3))).toEqual({ hmget: 1, hset: 1 });
+    expect(await keys()).toHaveLength(1);
+    expect((await limiter.status("a"))[0].count).toBe(3 + 5 + 3);
   });
 
   test("counts on to the unit when all that ever passed is past 2^53", async () => {

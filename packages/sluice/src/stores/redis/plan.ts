@@ -10,7 +10,7 @@ export interface Spec {
   /** The end of its Redis keys. */
   readonly suffix: string;
   readonly windows: number;
-  /** What is held under a rule with a window and a lease has a key of its own; its end. */
+  /** What is held under a rule with a window and a lease has a key of its own, unless it is in a log; its end. */
   readonly heldSuffix: string | undefined;
 }
 
@@ -95,8 +95,11 @@ function specOf(rules: readonly StoredRule[]): Spec {
   if (lease !== undefined) {
     const { lease: _, ...counted } = rule;
     const { args, suffix } = specOf([counted]);
-    const [letter, , ...numbers] = args;
-    return spec(`K${letter}`, [...numbers.map(Number), window, lease], suffix, 1, `${suffix}/held`);
+    const [letter, , ...texts] = args;
+    const numbers = [...texts.map(Number), window, lease];
+    return letter === "L"
+      ? spec("R", numbers, suffix)
+      : spec(`K${letter}`, numbers, suffix, 1, `${suffix}/held`);
   }
   switch (rule.algorithm) {
     case "slidingLog":

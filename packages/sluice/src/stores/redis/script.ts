@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "9320fb448eb193fe9f15a8479c6e4aefd073dc7f";
+export const sha = "0f1441c0dffffb73556c47e666d6b7ab330dc35f";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES = 140
 local function general(now, reply)
@@ -152,7 +152,7 @@ state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
 trim_tail(state, rule)
 if not state.text then
 state.latest = 0
-call('UNLINK', state.key)
+call('HDEL', state.key, 'h')
 return
 end
 end
@@ -187,8 +187,8 @@ end
 local function slidingLog()
 local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
 local rare
-local function load(state, key, rule)
-local text = call('HGET', key, 'h')
+local function load(state, key, rule, _, text)
+if text == nil then text = call('HGET', key, 'h') end
 state.key, state.text, state.read, state.changed = key, text, 0, false
 if not text then
 state.latest = 0
@@ -289,7 +289,11 @@ for w = 1, rule.windows do
 local c = w * 4 - 3
 head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
 end
-if chunk then
+if state.beside then
+call('HSET', state.key, 'h', head .. entries .. last, 'k', state.beside)
+state.unsaved = false
+if chunk then call('HSET', state.key, pack('<I4', number), chunk) end
+elseif chunk then
 call('HSET', state.key, 'h', head .. entries .. last, pack('<I4', number), chunk)
 else
 call('HSET', state.key, 'h', head .. entries .. last)
@@ -315,7 +319,7 @@ end
 local function charge(state, rule, now, at, cost)
 if now - at >= rule.longest then return end
 local before, text = state.latest, state.text
-if text and before <= now - rule.longest and state.tail - state.first > 100 then
+if text and cost > 0 and before <= now - rule.longest and state.tail - state.first > 100 then
 call('UNLINK', state.key)
 text = false
 end
@@ -809,17 +813,26 @@ return algorithm
 end
 local function leased(letter, makers)
 local call, pack, unpack, sub, max, min = redis.call, struct.pack, struct.unpack, string.sub, math.max, math.min
-local inner = makers[sub(letter, 2)]()
+local in_log = letter == 'R'
+local inner = makers[in_log and 'L' or sub(letter, 2)]()
 local algorithm = {}
 function algorithm.prepare(rule)
 rule.lease, rule.window = table.remove(rule), table.remove(rule)
 inner.prepare(rule)
 end
 function algorithm.load(state, key, rule, held_key)
+local text
+if in_log then
+local fields = call('HMGET', key, 'h', 'k')
+text = fields[2]
+inner.load(state, key, rule, nil, fields[1])
+state.beside, state.unsaved = text or nil, false
+else
 inner.load(state, key, rule)
-state.held_key, state.held_text = held_key, call('GET', held_key)
-if state.held_text then
-state.held, state.held_until = unpack('<dd', state.held_text)
+state.held_key, text = held_key, call('GET', held_key)
+end
+if text and text ~= '' then
+state.held_text, state.held, state.held_until = text, unpack('<dd', text)
 else
 state.held_text, state.held, state.held_until = '', 0, 0
 end
@@ -883,11 +896,23 @@ return sub(text, 1, place - 1) .. holder .. sub(text, place), last
 end
 local function save(state, now, held, text, last)
 state.held_until = last
-if text == '' then
+if text ~= '' then text = pack('<dd', held, last) .. text end
+if in_log then
+state.beside, state.unsaved = text, true
+elseif text == '' then
 call('DEL', state.held_key)
 else
-call('SET', state.held_key, pack('<dd', held, last) .. text, 'PX', last - now + state.ahead + TTL_SLACK)
+call('SET', state.held_key, text, 'PX', last - now + state.ahead + TTL_SLACK)
 end
+end
+local function flush(state)
+if not state.unsaved then return end
+if state.beside == '' then call('HDEL', state.key, 'k') else call('HSET', state.key, 'k', state.beside) end
+end
+local function is_kept(state, rule, at)
+local start = at - at % rule.window
+if state.text and state.latest >= start then return true end
+return state.held_text ~= '' and unpack('<d', state.held_text, 25) >= start
 end
 function algorithm.charge(state, rule, now, at, cost, id)
 if id == '' then return inner.charge(state, rule, now, at, cost, id) end
@@ -895,6 +920,8 @@ local held, place = live(state, now)
 local last = place > #state.held_text and 0 or state.held_until
 local text, new_last = with_holder(sub(state.held_text, place), last, at + rule.lease, at, cost, id)
 save(state, now, held + cost, text, new_last)
+flush(state)
+if in_log and not is_kept(state, rule, at) then call('PEXPIRE', state.key, rule.window * 2 + TTL_SLACK) end
 end
 function algorithm.settle(state, rule, now, at, actual, id)
 local held, first = live(state, now)
@@ -924,6 +951,7 @@ if actual > 0 and at <= time then
 state.ahead = state.ahead + time - now
 inner.charge(state, rule, time, at, actual, '')
 end
+flush(state)
 return actual >= 0 or is_held or now >= at + rule.window
 end
 function algorithm.expires(state, rule, w) return max(inner.expires(state, rule, w), state.held_until) end
@@ -1183,6 +1211,65 @@ n = n + 1
 end
 return n, r
 end
+local function hold(rule, now, key, settles, x, at, id, reply, r)
+local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
+local limit, window, lease = rule[1], rule[2], rule.lease or rule[4]
+local fields = call('HMGET', key, 'h', 'k')
+local text, held_text = fields[1], fields[2] or ''
+local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
+local sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = 0, 1, 0, 0, 1, 0, 1, window, 0, now
+if text then
+sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = unpack('<dBBI6I4dI4ddI6', text)
+if wide == 1 then format, width = '<I6I7', 13 end
+latest, last_cost = unpack(format, text, #text - width + 1)
+latest = latest + base
+end
+local held, last, first_end, first_at = 0, 0, now + 1, -1
+if held_text ~= '' then held, last, first_end, first_at = unpack('<dddd', held_text) end
+local left = now - window
+if latest > now or cursors ~= 1 or its_window ~= window or oldest <= left or first_end <= now then return end
+if not settles then
+local remaining, ends = limit - sum + gone - held - x, now + lease
+if remaining < 0 or ends < last then return end
+call('HSET', key, 'k', pack('<ddc0dddI2c0', held + x, ends, sub(held_text, 17), ends, now, x, #id, id))
+local start = now - now % window
+if latest < start and first_at < start then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
+local reset = latest - left
+reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = -1, remaining, 0, reset > lease and reset or lease
+return r + 4
+end
+local found = string.find(held_text, pack('<I2c0', #id, id), 41, true)
+if not found or at < latest or at > now or at <= left then return end
+local _, _, cost = unpack('<ddd', held_text, found - 24)
+local following = found + 2 + #id
+local others = sub(held_text, 17, found - 25) .. sub(held_text, following)
+if others ~= '' then
+if following > #held_text then
+local place, length = 1, nil
+while place < #others do
+last, _, _, length = unpack('<dddI2', others, place)
+place = place + 26 + length
+end
+end
+others = pack('<ddc0', held - cost, last, others)
+end
+local kept, entry_cost, offset = text and #text, x, at - base
+if latest == at then kept, entry_cost = kept - width, x + last_cost end
+if not text then
+wide = x > 65535 and 1 or 0
+text = pack(wide == 1 and '<dBBI6I4dI4ddI6I4I2I6I7' or '<dBBI6I4dI4ddI6I4I2I3I2', x, 1, wide, at, 1, 0, 1, window,
+0, at, 1, 0, 0, x)
+elseif kept - 60 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215)
+or sum + x > 9007199254740991 then
+return
+else
+text = pack(wide == 1 and '<dc0I6I7' or '<dc0I3I2', sum + x, sub(text, 9, kept), offset, entry_cost)
+end
+call('HSET', key, 'h', text, 'k', others)
+if latest < at - at % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
+reply[r + 1] = 1
+return r + 1
+end
 local now = ARGV[1]
 if now == '' then
 local time = redis.call('TIME')
@@ -1225,15 +1312,27 @@ local i = tonumber(ARGV[a])
 charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
 a, keys = a + 1, keys + #letters[i]
 end
-run = run or general(now, reply)
+local settles = operation == 's'
+local holds = count == 1 and told == calls and charges[1].letter == 'R' and (settles or operation == 'a')
 for call = 1, calls do
+local length
+if holds then
+local x, y, id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+if x > 0 and id ~= '' and (settles or y == 0) then
+length = hold(charges[1].rule, now, KEYS[n + 1], settles, x, y, id, reply, r)
+if length then a = a + 3 end
+end
+end
+if not length then
 for c = 1, call <= told and count or 0 do
 local charge = charges[c]
 charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
 a = a + 3
 end
-r = run(operation, charges, n, r)
-n = n + keys
+run = run or general(now, reply)
+length = run(operation, charges, n, r)
+end
+n, r = n + keys, length
 end
 end
 end

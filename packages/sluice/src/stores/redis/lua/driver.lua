@@ -1,6 +1,6 @@
 -- Decides many calls in one, each of them atomically.
 --
--- KEYS   one per charge, or two where the rule has a lease, in the order of the calls
+-- KEYS   one per charge, or two where what the rule holds has its own, in the order of the calls
 -- ARGV   now in milliseconds ('' = the server's own time), the number of rules, then per rule: its
 --        algorithm's letter, how many numbers follow, and these; then runs of alike calls until the end:
 --          A, P  take x, or look whether it fits, one charge per call: how many calls, rule, x
@@ -68,15 +68,27 @@ while a <= #ARGV do
       charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
       a, keys = a + 1, keys + #letters[i]
     end
-    run = run or general(now, reply)
+    local settles = operation == 's'
+    local holds = count == 1 and told == calls and charges[1].letter == 'R' and (settles or operation == 'a')
     for call = 1, calls do
-      for c = 1, call <= told and count or 0 do
-        local charge = charges[c]
-        charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
-        a = a + 3
+      local length
+      if holds then
+        local x, y, id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+        if x > 0 and id ~= '' and (settles or y == 0) then
+          length = hold(charges[1].rule, now, KEYS[n + 1], settles, x, y, id, reply, r)
+          if length then a = a + 3 end
+        end
       end
-      r = run(operation, charges, n, r)
-      n = n + keys
+      if not length then
+        for c = 1, call <= told and count or 0 do
+          local charge = charges[c]
+          charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+          a = a + 3
+        end
+        run = run or general(now, reply)
+        length = run(operation, charges, n, r)
+      end
+      n, r = n + keys, length
     end
   end
 end

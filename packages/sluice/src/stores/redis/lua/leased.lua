@@ -1,11 +1,13 @@
 -- A window with a lease: algorithms/leased.ts. What the window counts for good is kept by its own algorithm, under the
--- first key. Under the second is a string of what is held: the cost of all of it and when the last of it ends, then
--- the holders in the order in which they end: when, since when, the cost, and the id with its length before it.
--- So a decision reads its beginning and writes at its end. Both keys are in one slot.
+-- first key. What is held is a text: the cost of all of it and when the last of it ends, then the holders in the
+-- order in which they end: when, since when, the cost, and the id with its length before it. So a decision reads its
+-- beginning and writes at its end. It is field "k" of a log, so that one command reads both and one writes both; beside
+-- any other algorithm it is a string under the second key, which is in the same slot.
 -- Rule: the algorithm's own numbers, window, lease.
 local function leased(letter, makers)
   local call, pack, unpack, sub, max, min = redis.call, struct.pack, struct.unpack, string.sub, math.max, math.min
-  local inner = makers[sub(letter, 2)]()
+  local in_log = letter == 'R'
+  local inner = makers[in_log and 'L' or sub(letter, 2)]()
   local algorithm = {}
 
   function algorithm.prepare(rule)
@@ -14,10 +16,18 @@ local function leased(letter, makers)
   end
 
   function algorithm.load(state, key, rule, held_key)
-    inner.load(state, key, rule)
-    state.held_key, state.held_text = held_key, call('GET', held_key)
-    if state.held_text then
-      state.held, state.held_until = unpack('<dd', state.held_text)
+    local text
+    if in_log then
+      local fields = call('HMGET', key, 'h', 'k')
+      text = fields[2]
+      inner.load(state, key, rule, nil, fields[1])
+      state.beside, state.unsaved = text or nil, false
+    else
+      inner.load(state, key, rule)
+      state.held_key, text = held_key, call('GET', held_key)
+    end
+    if text and text ~= '' then
+      state.held_text, state.held, state.held_until = text, unpack('<dd', text)
     else
       state.held_text, state.held, state.held_until = '', 0, 0
     end
@@ -91,13 +101,29 @@ local function leased(letter, makers)
     return sub(text, 1, place - 1) .. holder .. sub(text, place), last
   end
 
+  -- In a log, what is held is written with what is counted, or else by `flush`
   local function save(state, now, held, text, last)
     state.held_until = last
-    if text == '' then
+    if text ~= '' then text = pack('<dd', held, last) .. text end
+    if in_log then
+      state.beside, state.unsaved = text, true
+    elseif text == '' then
       call('DEL', state.held_key)
     else
-      call('SET', state.held_key, pack('<dd', held, last) .. text, 'PX', last - now + state.ahead + TTL_SLACK)
+      call('SET', state.held_key, text, 'PX', last - now + state.ahead + TTL_SLACK)
     end
+  end
+
+  local function flush(state)
+    if not state.unsaved then return end
+    if state.beside == '' then call('HDEL', state.key, 'k') else call('HSET', state.key, 'k', state.beside) end
+  end
+
+  -- Whether a log's key will live for a window from `at` on: what is of the same multiple of the window has seen to it
+  local function is_kept(state, rule, at)
+    local start = at - at % rule.window
+    if state.text and state.latest >= start then return true end
+    return state.held_text ~= '' and unpack('<d', state.held_text, 25) >= start
   end
 
   function algorithm.charge(state, rule, now, at, cost, id)
@@ -106,6 +132,8 @@ local function leased(letter, makers)
     local last = place > #state.held_text and 0 or state.held_until
     local text, new_last = with_holder(sub(state.held_text, place), last, at + rule.lease, at, cost, id)
     save(state, now, held + cost, text, new_last)
+    flush(state)
+    if in_log and not is_kept(state, rule, at) then call('PEXPIRE', state.key, rule.window * 2 + TTL_SLACK) end
   end
 
   -- Lets a holder go for what it really was; or, where that is -1, begins its lease anew and tells whether it could
@@ -137,6 +165,7 @@ local function leased(letter, makers)
       state.ahead = state.ahead + time - now
       inner.charge(state, rule, time, at, actual, '')
     end
+    flush(state)
     return actual >= 0 or is_held or now >= at + rule.window
   end
 

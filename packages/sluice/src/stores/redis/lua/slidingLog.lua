@@ -19,8 +19,8 @@ local function slidingLog()
   local rare
 
   -- In the state, window w's cursor is at w * 4 - 3: what has left, oldest time, chunk, entry
-  local function load(state, key, rule)
-    local text = call('HGET', key, 'h')
+  local function load(state, key, rule, _, text)
+    if text == nil then text = call('HGET', key, 'h') end
     state.key, state.text, state.read, state.changed = key, text, 0, false
     if not text then
       state.latest = 0
@@ -129,7 +129,11 @@ local function slidingLog()
       local c = w * 4 - 3
       head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
     end
-    if chunk then
+    if state.beside then  -- what is held under a lease: leased.lua
+      call('HSET', state.key, 'h', head .. entries .. last, 'k', state.beside)
+      state.unsaved = false
+      if chunk then call('HSET', state.key, pack('<I4', number), chunk) end
+    elseif chunk then
       call('HSET', state.key, 'h', head .. entries .. last, pack('<I4', number), chunk)
     else
       call('HSET', state.key, 'h', head .. entries .. last)
@@ -160,7 +164,7 @@ local function slidingLog()
     local before, text = state.latest, state.text
     -- A long log of which nothing counts any more goes at once; a short one as the next entry is written, since
     -- a key that goes and comes back within one script is an error while its slot moves to another node.
-    if text and before <= now - rule.longest and state.tail - state.first > 100 then
+    if text and cost > 0 and before <= now - rule.longest and state.tail - state.first > 100 then
       call('UNLINK', state.key)
       text = false
     end

@@ -165,7 +165,7 @@ local function slidingLogRare(open, advance)
       trim_tail(state, rule)
       if not state.text then
         state.latest = 0
-        call('UNLINK', state.key)
+        call('HDEL', state.key, 'h')
         return
       end
     end
