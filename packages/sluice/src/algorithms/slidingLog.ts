@@ -61,7 +61,7 @@ export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
     const log = page[i];
     if (log === undefined || cost > rule.limit) return Infinity;
     const gone = expired(rule, log, now);
-    const over = costBetween(log, gone, log.size) + cost - rule.limit;
+    const over = cost - (rule.limit - costBetween(log, gone, log.size));
     return rule.window - age(rule, log, entryThatFrees(log, gone, over), now);
   },
 

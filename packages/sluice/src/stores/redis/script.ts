@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "0f1441c0dffffb73556c47e666d6b7ab330dc35f";
+export const sha = "611e928e65b34762ea6063dbe402116a99f51417";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES = 140
 local function general(now, reply)
@@ -142,11 +142,10 @@ local chunk = call('HGET', state.key, field)
 local its_wide, its_base, its_before = unpack('<BI6d', chunk)
 call('HSET', state.key, field, pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
 end
-local chunk
 if number < state.tail then
 state.before = state.before + difference
-chunk = pack('<BI6d', wide, new_base, before) .. entries
-state.read, state.read_text = number, chunk
+call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. entries)
+state.read = 0
 else
 state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
 trim_tail(state, rule)
@@ -157,7 +156,7 @@ return
 end
 end
 for w = 1, rule.windows do advance(state, rule, w, now) end
-save(state, rule, sub(state.text, state.from), '', number, chunk)
+save(state, rule, sub(state.text, state.from), '')
 end
 function rare.held(state, rule, w, now)
 local limit, count, gone, oldest = rule[w * 2 - 1], 0, nil, nil
@@ -235,6 +234,7 @@ return state.sum
 end
 local gone, oldest, number, entry = state[c], state[c + 1], state[c + 2], state[c + 3]
 if oldest > left then return gone, oldest end
+if oldest == 0 then number, entry = state.first, 0 end
 local hops = 0
 while true do
 local text, from, count, format, width, base, before = open(state, number)
@@ -267,7 +267,7 @@ local remaining = limit > count and limit - count or 0
 reply[r + 1], reply[r + 2] = remaining, 0
 if cost > remaining then
 fits = false
-local over = count + cost - limit
+local over = cost - (limit - count)
 if cost > limit then
 reply[r + 2] = -1
 else
@@ -1110,7 +1110,7 @@ cursor = pack('<ddI6I4I2', window, sum, now, tail, (#text - entries_from + 1) / 
 end
 else
 if w > 1 then its_window, gone, oldest = unpack('<ddI6', text, place) end
-if its_window ~= window then return n, r end
+if its_window ~= window or oldest == 0 then return n, r end
 remaining = limit - sum + gone
 if oldest <= left or (cost - remaining > 1 and cost > 0 and cost <= limit) then
 local number, entry = unpack('<I4I2', text, place + 22)
@@ -1195,6 +1195,9 @@ call('HSET', key, 'h', text)
 end
 elseif moved then
 if slow_chunk > first + 1 then return n, r end
+for w = 1, slow_chunk > first and windows or 0 do
+if unpack('<I4', moved, w * 28 - 5) < slow_chunk then return n, r end
+end
 text = pack(wide == 1 and '<dc0I4c0c0I6I7' or '<dc0I4c0c0I3I2', sum + cost, sub(text, 9, 28),
 slow_chunk > first and slow_chunk or first, moved, sub(text, entries_from, kept), offset, entry_cost)
 call('HSET', key, 'h', text)

@@ -38,7 +38,7 @@ local function express(rule, now, cost, commit, reply, r, n, last)
         end
       else
         if w > 1 then its_window, gone, oldest = unpack('<ddI6', text, place) end
-        if its_window ~= window then return n, r end
+        if its_window ~= window or oldest == 0 then return n, r end
         remaining = limit - sum + gone
         if oldest <= left or (cost - remaining > 1 and cost > 0 and cost <= limit) then
           local number, entry = unpack('<I4I2', text, place + 22)
@@ -125,6 +125,9 @@ local function express(rule, now, cost, commit, reply, r, n, last)
         end
       elseif moved then
         if slow_chunk > first + 1 then return n, r end
+        for w = 1, slow_chunk > first and windows or 0 do  -- the chunk goes, unless another window's cursor is in it
+          if unpack('<I4', moved, w * 28 - 5) < slow_chunk then return n, r end
+        end
         text = pack(wide == 1 and '<dc0I4c0c0I6I7' or '<dc0I4c0c0I3I2', sum + cost, sub(text, 9, 28),
           slow_chunk > first and slow_chunk or first, moved, sub(text, entries_from, kept), offset, entry_cost)
         call('HSET', key, 'h', text)

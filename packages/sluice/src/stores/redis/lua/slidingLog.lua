@@ -72,6 +72,7 @@ local function slidingLog()
     end
     local gone, oldest, number, entry = state[c], state[c + 1], state[c + 2], state[c + 3]
     if oldest > left then return gone, oldest end
+    if oldest == 0 then number, entry = state.first, 0 end  -- nothing was left in it, and then the clock stepped back
     local hops = 0
     while true do
       local text, from, count, format, width, base, before = open(state, number)
@@ -105,7 +106,7 @@ local function slidingLog()
       reply[r + 1], reply[r + 2] = remaining, 0
       if cost > remaining then
         fits = false
-        local over = count + cost - limit
+        local over = cost - (limit - count)  -- in this order no sum is past what a double tells
         if cost > limit then
           reply[r + 2] = -1
         else

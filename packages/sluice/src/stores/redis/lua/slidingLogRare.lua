@@ -155,11 +155,10 @@ local function slidingLogRare(open, advance)
       local its_wide, its_base, its_before = unpack('<BI6d', chunk)
       call('HSET', state.key, field, pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
     end
-    local chunk
     if number < state.tail then
       state.before = state.before + difference
-      chunk = pack('<BI6d', wide, new_base, before) .. entries
-      state.read, state.read_text = number, chunk
+      call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. entries)
+      state.read = 0
     else
       state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
       trim_tail(state, rule)
@@ -170,7 +169,7 @@ local function slidingLogRare(open, advance)
       end
     end
     for w = 1, rule.windows do advance(state, rule, w, now) end
-    save(state, rule, sub(state.text, state.from), '', number, chunk)
+    save(state, rule, sub(state.text, state.from), '')
   end
 
   function rare.held(state, rule, w, now)
