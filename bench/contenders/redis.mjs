@@ -34,14 +34,20 @@ export const bareEvalsha = {
 /** One for each client, as an application has it. @type {WeakMap<Redis, import("sluice").Store>} */
 const stores = new WeakMap();
 
+/** @param {Redis} redis */
+function storeOf(redis) {
+  const store = stores.get(redis) ?? redisStore(redis);
+  stores.set(redis, store);
+  return store;
+}
+
 /** @param {string} id @param {string} label @param {(rule: Rule) => import("sluice").RuleInput | import("sluice").RuleInput[]} rules @returns {Maker} */
 export function sluice(id, label, rules) {
   return {
     id,
     label,
     make(redis, rule, clock) {
-      const store = stores.get(redis) ?? redisStore(redis, clock === undefined ? {} : { clock });
-      stores.set(redis, store);
+      const store = clock === undefined ? storeOf(redis) : redisStore(redis, { clock });
       const limiter = createLimiter({ name: id, store, rules: rules(rule) });
       return async (key, cost) => (await limiter.tryAcquire(key, cost)).allowed;
     },
