@@ -1,22 +1,14 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { beforeEach, describe, expect, test } from "vitest";
+import { startRedis } from "../../../test/redisServer.js";
 import { commandStats, resetStats } from "../../../test/redisStats.js";
+import { useRedis } from "../../../test/useRedis.js";
 import { SluiceError } from "../../errors.js";
 import { createLimiter } from "../../limiter.js";
 import { fixedWindow, slidingCells, slidingLog } from "../../rule.js";
 import { redisStore, type ScriptRunner } from "./index.js";
 
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis } = useRedis();
 beforeEach(async () => {
   await redis.flushall();
   await createLimiter({ store: redisStore(redis), rules: slidingLog({ limit: 1, window: 1 }) }).peek("load");

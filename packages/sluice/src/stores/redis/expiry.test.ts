@@ -1,6 +1,5 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { beforeEach, expect, test } from "vitest";
+import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
 import {
   fixedWindow,
@@ -15,16 +14,7 @@ import {
 import type { Store } from "../../store.js";
 import { redisStore } from "./index.js";
 
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis } = useRedis();
 beforeEach(() => redis.flushall());
 
 const rulesOf = (limit: number, window: number): readonly Rule[] => [

@@ -1,22 +1,14 @@
 import fc from "fast-check";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { describe, expect, test } from "vitest";
+import { startRedis } from "../../../test/redisServer.js";
+import { useRedis } from "../../../test/useRedis.js";
 import type { Key } from "../../key.js";
 import { createLimiter } from "../../limiter.js";
 import { fixedWindow, slidingCells, slidingLog } from "../../rule.js";
 import { redisStore } from "./index.js";
 
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis("--cluster-enabled", "yes");
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis } = useRedis("--cluster-enabled", "yes");
 
 const rules = [
   slidingLog({ limit: 5, window: "1m" }),

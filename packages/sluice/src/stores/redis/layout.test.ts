@@ -1,9 +1,8 @@
 // What the compact log and the cells keep in Redis, and how much work it is to go on with it.
 import { randomUUID } from "node:crypto";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { describe, expect, test } from "vitest";
 import { commandStats, resetStats } from "../../../test/redisStats.js";
+import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
 import { type Rule, rule, slidingCells, slidingCounter, slidingLog } from "../../rule.js";
 import { memoryStore } from "../memory.js";
@@ -11,16 +10,7 @@ import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
 const DAY = 86_400_000;
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis } = useRedis();
 
 interface Kept {
   readonly clock: { now: number };

@@ -4,7 +4,8 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expectNeverOver, expectNeverUnder } from "../../../test/admissions.js";
 import { type Hammers, startHammers } from "../../../test/hammers.js";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { startRedis } from "../../../test/redisServer.js";
+import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter } from "../../limiter.js";
 import { fixedWindow, slidingLog, tokenBucket } from "../../rule.js";
 import { redisStore } from "./index.js";
@@ -20,20 +21,11 @@ beforeAll(async () => {
 afterAll(() => hammers.stop());
 
 describe("eight processes, half of them with clocks an hour off either way", () => {
-  let server: RedisServer;
-  let control: Redis;
-  beforeAll(async () => {
-    server = await startRedis();
-    control = new Redis(server.port);
-  });
-  afterAll(async () => {
-    control.disconnect();
-    await server.stop();
-  });
+  const own = useRedis();
 
   test("admit exactly the limit in every window", async () => {
     const started = Date.now();
-    const told = await hammers.run({ port: server.port, key: "undisturbed", ...load });
+    const told = await hammers.run({ port: own.server.port, key: "undisturbed", ...load });
     expect(told.failures).toEqual([]);
     expectNeverOver(told.admitted, load.limit, load.window);
     expectNeverUnder(told, load.limit, load.window);
@@ -46,16 +38,16 @@ describe("eight processes, half of them with clocks an hour off either way", () 
     let ended = false;
     const flushing = (async () => {
       while (!ended) {
-        await control.script("FLUSH");
+        await own.redis.script("FLUSH");
         flushes++;
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     })();
-    const told = await hammers.run({ port: server.port, key: "flushed", ...load });
+    const told = await hammers.run({ port: own.server.port, key: "flushed", ...load });
     ended = true;
     await flushing;
     expect(flushes).toBeGreaterThan(20);
-    expect(await control.info("errorstats")).toMatch(/errorstat_NOSCRIPT:count=[1-9]/);
+    expect(await own.redis.info("errorstats")).toMatch(/errorstat_NOSCRIPT:count=[1-9]/);
     expect(told.failures).toEqual([]);
     expectNeverOver(told.admitted, load.limit, load.window);
     expectNeverUnder(told, load.limit, load.window);

@@ -1,24 +1,15 @@
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { singleClients } from "../../../test/redisClients.js";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
 import { commandStats, resetStats } from "../../../test/redisStats.js";
+import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter } from "../../limiter.js";
 import { slidingLog } from "../../rule.js";
 import { redisStore } from "./index.js";
 import { script, sha } from "./script.js";
 
 const rule = slidingLog({ limit: 1000, window: "1h" });
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const own = useRedis();
+const { redis } = own;
 beforeEach(async () => {
   await redis.flushall();
   await redis.script("FLUSH");
@@ -31,7 +22,7 @@ test("the digest is the server's own", async () => {
 test.each(Object.entries(singleClients))(
   "%s: the script is sent whole once, and again after a flush",
   async (_, connect) => {
-    const { client, close } = await connect(server.port);
+    const { client, close } = await connect(own.server.port);
     const limiter = createLimiter({ store: redisStore(client), rules: rule });
     await resetStats(redis);
     for (let n = 0; n < 5; n++) expect((await limiter.tryAcquire("a")).remaining).toBe(999 - n);
@@ -46,11 +37,11 @@ test.each(Object.entries(singleClients))(
 test.each(Object.entries(singleClients))(
   "%s: the next call after a restart simply works",
   async (_, connect) => {
-    const { client, close } = await connect(server.port);
+    const { client, close } = await connect(own.server.port);
     if ("on" in client && typeof client.on === "function") client.on("error", () => {});
     const limiter = createLimiter({ store: redisStore(client), rules: rule });
     expect((await limiter.tryAcquire("a")).remaining).toBe(999);
-    await server.restart();
+    await own.server.restart();
     while (redis.status !== "ready" || (await redis.ping()) !== "PONG")
       await new Promise((resolve) => setTimeout(resolve, 10));
     const { remaining } = await limiter.tryAcquire("a").catch(() => limiter.tryAcquire("a"));

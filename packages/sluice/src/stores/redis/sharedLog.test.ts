@@ -1,9 +1,8 @@
 // Several exact windows over one key share one log on Redis: they answer as the logs of their own in memory do.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { describe, expect, test } from "vitest";
+import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
 import type { Reservation } from "../../reservation.js";
 import { type Rule, slidingLog } from "../../rule.js";
@@ -12,16 +11,7 @@ import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
 const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis } = useRedis();
 
 /** The same limiter on both stores, by one clock; whatever is asked of it, both must answer alike. */
 class Pair {

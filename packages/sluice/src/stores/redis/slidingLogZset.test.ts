@@ -1,9 +1,8 @@
 // The sorted set: one member per request, for those who must answer who and when.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type RedisServer, startRedis } from "../../../test/redisServer.js";
+import { describe, expect, test } from "vitest";
+import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter } from "../../limiter.js";
 import type { Reservation } from "../../reservation.js";
 import { slidingLog } from "../../rule.js";
@@ -11,16 +10,7 @@ import type { Entry } from "../../store.js";
 import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
-let server: RedisServer;
-let redis: Redis;
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
-  redis.disconnect();
-  await server.stop();
-});
+const { redis } = useRedis();
 
 function limiterOf(limit: number, window: number) {
   const clock = { now: START };
