@@ -34,7 +34,8 @@ function codeOf(part) {
 
 const script = [
   preamble,
-  "local function general(now, reply)",
+  codeOf("amend"),
+  "local function general(now, rules, letters, reply)",
   ...generalParts.map(codeOf),
   "end",
   codeOf("express"),

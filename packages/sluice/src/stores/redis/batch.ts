@@ -72,11 +72,11 @@ export class Batcher {
   async #run(batch: readonly Waiting[]): Promise<void> {
     this.#underWay++;
     try {
-      const { keys, args } = encode(this.#prefix, this.#now(), batch);
+      const { keys, args, ordered } = encode(this.#prefix, this.#now(), batch);
       // What a settlement gives back must not be given twice.
       const repeatable = batch.every(({ operation }) => operation !== "s");
       const reply = new Reply((await this.#connection.run(keys, args, repeatable)) as readonly unknown[]);
-      for (const call of batch) call.answer(reply);
+      for (const call of ordered) call.answer(reply);
     } catch (error) {
       for (const call of batch) call.fail(failure(error));
     } finally {

@@ -42,64 +42,90 @@ export class Call<T> implements Question {
   }
 }
 
-/** A run of alike calls: where it begins among the arguments, and the first of its calls. */
+/** Calls on the same rules, told together: their keys, and what each asks for, or all of them alike. */
 interface Run {
-  readonly first: Question;
-  readonly start: number;
-  calls: number;
-  /** Whether the arguments list what is asked for each of the calls. */
+  readonly calls: Question[];
+  readonly keys: string[];
+  asked: string[];
   each: boolean;
 }
 
-/** Keys and arguments of the script for these calls; runs of alike calls are described once. */
-export function encode(
+/**
+ * Keys and arguments of the script for these calls, and the calls in the order of its answers. Alike calls are told
+ * together, wherever they stand; only those on the same key keep their order.
+ */
+export function encode<T extends Question>(
   prefix: string,
   now: string,
-  calls: readonly Question[],
-): { keys: string[]; args: string[] } {
-  const keys: string[] = [];
-  const args: string[] = [];
-  const specs = new Map<Spec, number>();
-  let run: Run | undefined;
+  calls: readonly T[],
+): { keys: string[]; args: string[]; ordered: T[] } {
+  const runs: (Run & { calls: T[] })[] = [];
+  /** The last run that a key is in. Not needed while there is one. */
+  let lastRuns: Map<string, number> | undefined;
   for (const call of calls) {
-    const { charges, parts } = call;
-    for (const { spec, members } of parts) {
-      keys.push(redisKey(prefix, charges[members[0]], spec.suffix));
-      if (spec.heldSuffix !== undefined) keys.push(redisKey(prefix, charges[members[0]], spec.heldSuffix));
+    const keys = redisKeys(prefix, call);
+    let r = runs.length - 1;
+    if (r >= 0 && !isAlike(runs[r].calls[0], call)) {
+      lastRuns ??= new Map(runs[0].keys.map((key) => [key, 0]));
+      let earliest = 0;
+      for (const key of keys) earliest = Math.max(earliest, lastRuns.get(key) ?? 0);
+      do r--;
+      while (r >= earliest && !isAlike(runs[r].calls[0], call));
+      if (r < earliest) r = -1;
     }
-    if (run !== undefined && joins(run, call, args)) {
-      args[run.start + 1] = String(++run.calls);
-      continue;
+    if (r < 0) {
+      r = runs.length;
+      runs.push({ calls: [], keys: [], asked: [], each: false });
     }
-    run = { first: call, start: args.length, calls: 1, each: false };
-    for (const { spec } of parts) if (!specs.has(spec)) specs.set(spec, specs.size + 1);
-    if (isPlain(call)) {
-      args.push(call.operation.toUpperCase(), "1", String(specs.get(parts[0].spec)));
-    } else {
-      args.push(call.operation, "1", String(parts.length), "");
-      for (const { spec } of parts) args.push(String(specs.get(spec)));
-    }
-    pushAsked(args, call);
+    join(runs[r], call, keys);
+    if (lastRuns !== undefined)
+      for (const key of keys) lastRuns.set(key, Math.max(r, lastRuns.get(key) ?? 0));
   }
-  const rules = [...specs.keys()].flatMap((spec) => spec.args);
-  return { keys, args: [now, String(specs.size), ...rules, ...args] };
+  const specs = new Map<Spec, number>();
+  for (const { calls: alike } of runs) {
+    for (const { spec } of alike[0].parts) if (!specs.has(spec)) specs.set(spec, specs.size + 1);
+  }
+  const args = [now, String(specs.size)];
+  for (const { args: numbers } of specs.keys()) args.push(...numbers);
+  for (const { calls: alike, asked, each } of runs) {
+    const [first] = alike;
+    const { operation, parts } = first;
+    const plain = isPlain(first);
+    args.push(plain ? operation.toUpperCase() : operation, String(alike.length), each ? "*" : "");
+    if (!plain) args.push(String(parts.length));
+    for (const { spec } of parts) args.push(String(specs.get(spec)));
+    for (const text of asked) args.push(text);
+  }
+  if (runs.length === 1) return { keys: runs[0].keys, args, ordered: runs[0].calls };
+  return { keys: runs.flatMap(({ keys }) => keys), args, ordered: runs.flatMap(({ calls: alike }) => alike) };
 }
 
-/** Whether a call goes with a run: one on the same rules. Where calls ask for other things, these are then listed. */
-function joins(run: Run, call: Question, args: string[]): boolean {
-  const { first, start } = run;
-  if (call.operation !== first.operation || call.parts !== first.parts) return false;
-  const plain = isPlain(call);
-  if (plain !== isPlain(first)) return false;
-  if (!run.each) {
-    if (asksTheSame(call, first)) return true;
-    if (run.calls > 1) return false;
-    run.each = true;
-    args[start + 3] = "*";
-    if (plain) pushAsked(args, first);
+function redisKeys(prefix: string, { charges, parts }: Question): string[] {
+  const keys: string[] = [];
+  for (const { spec, members } of parts) {
+    const charge = charges[members[0]];
+    keys.push(redisKey(prefix, charge, spec.suffix));
+    if (spec.heldSuffix !== undefined) keys.push(redisKey(prefix, charge, spec.heldSuffix));
   }
-  pushAsked(args, call);
-  return true;
+  return keys;
+}
+
+function isAlike(a: Question, b: Question): boolean {
+  return a.operation === b.operation && a.parts === b.parts && isPlain(a) === isPlain(b);
+}
+
+/** Where the calls of a run ask for other things, these are told one by one. */
+function join(run: Run, call: Question, keys: readonly string[]): void {
+  const { calls } = run;
+  if (calls.length === 0) {
+    pushAsked(run.asked, call);
+  } else if (!run.each && !asksTheSame(call, calls[0])) {
+    run.each = true;
+    for (let n = 1; n < calls.length; n++) pushAsked(run.asked, calls[0]);
+  }
+  if (run.each) pushAsked(run.asked, call);
+  calls.push(call);
+  for (const key of keys) run.keys.push(key);
 }
 
 function asksTheSame({ operation, charges, parts }: Question, other: Question): boolean {

@@ -225,11 +225,11 @@ describe("the compact log", () => {
     clock.now += 1000;
     let reservation = await limiter.reserve("a", 5);
     expect(await commandsOf(async () => (reservation = await limiter.reserve("a", 5)))).toEqual({
-      hmget: 1,
+      hget: 1,
       hset: 1,
     });
     clock.now += 1000;
-    expect(await commandsOf(() => reservation.settle(3))).toEqual({ hmget: 1, hset: 1 });
+    expect(await commandsOf(() => reservation.settle(3))).toEqual({ hget: 1, hset: 1 });
     expect(await keys()).toHaveLength(1);
     expect((await limiter.status("a"))[0].count).toBe(3 + 5 + 3);
   });

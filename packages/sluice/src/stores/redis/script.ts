@@ -1,8 +1,32 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "611e928e65b34762ea6063dbe402116a99f51417";
+export const sha = "e1470476172b6523055d1dc16af3cd841fae38b3";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES = 140
-local function general(now, reply)
+local function amend(text, at, cost)
+local pack, unpack, sub = struct.pack, struct.unpack, string.sub
+local sum, cursors, wide, base = unpack('<dBBI6', text)
+local format, width, from, offset = '<I3I2', 5, 35 + cursors * 28, at - base
+if wide == 1 then format, width = '<I6I7', 13 end
+for w = 1, cursors do
+local oldest = unpack('<I6', text, 23 + w * 28)
+if oldest == 0 or oldest > at then return end
+end
+local last_cost
+for place = #text - width + 1, from, -width do
+local its_offset, its_cost = unpack(format, text, place)
+last_cost = last_cost or its_cost
+if its_offset == offset then
+local new_cost, entries = its_cost + cost, (#text - from + 1) / width
+if new_cost <= 0 or wide == 0 and new_cost > 65535 then return end
+sum = sum + (entries - unpack('<I2', text, 33)) * last_cost
+return pack('<dc0I2', sum + cost, sub(text, 9, 32), entries) .. sub(text, 35, place - 1)
+.. pack(format, offset, new_cost) .. sub(text, place + width)
+elseif its_offset < offset then
+return
+end
+end
+end
+local function general(now, rules, letters, reply)
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
 local sub, floor, max, min = string.sub, math.floor, math.max, math.min
@@ -109,7 +133,7 @@ state[w * 4 - 1], state[w * 4] = state.tail, count
 end
 end
 end
-function rare.adjust(state, rule, now, at, cost, save)
+function rare.adjust(state, rule, now, at, cost, save, write)
 for w = 1, rule.windows do advance(state, rule, w, now) end
 local number = rare.seek(state, state.first, at)
 local text, from, count, format, width, base, before = open(state, number)
@@ -151,8 +175,7 @@ state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
 trim_tail(state, rule)
 if not state.text then
 state.latest = 0
-call('HDEL', state.key, 'h')
-return
+return write(state, '')
 end
 end
 for w = 1, rule.windows do advance(state, rule, w, now) end
@@ -193,18 +216,19 @@ if not text then
 state.latest = 0
 return
 end
-local cursors
-state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first = unpack('<dBBI6I4dI4', text)
-state.from = 33 + cursors * 28
-if state.wide == 1 then
-state.latest = state.base + unpack('<I6', text, #text - 12)
-else
-state.latest = state.base + unpack('<I3', text, #text - 4)
-end
+local cursors, written
+state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first, written
+= unpack('<dBBI6I4dI4I2', text)
+state.from = 35 + cursors * 28
+local format, width = '<I3I2', 5
+if state.wide == 1 then format, width = '<I6I7', 13 end
+local offset, cost = unpack(format, text, #text - width + 1)
+state.latest = state.base + offset
+state.sum = state.sum + ((#text - state.from + 1) / width - written) * cost
 for w = 1, rule.windows do
 local window, c = nil, w * 4 - 3
 if w <= cursors then
-window, state[c], state[c + 1], state[c + 2], state[c + 3] = unpack('<ddI6I4I2', text, 5 + w * 28)
+window, state[c], state[c + 1], state[c + 2], state[c + 3] = unpack('<ddI6I4I2', text, 7 + w * 28)
 end
 if window ~= rule[w * 2] then
 state[c], state[c + 1], state[c + 2], state[c + 3], state.changed = 0, -math.huge, state.first, 0, true
@@ -282,39 +306,28 @@ r = r + 3
 end
 return fits
 end
+local function write(state, head, number, chunk)
+local beside = state.beside
+state.unsaved = false
+if head == '' and (beside or '') == '' then
+call('HDEL', state.key, 'h')
+return
+end
+if beside then head = pack('<I4', #beside) .. beside .. head end
+if chunk then
+call('HSET', state.key, 'h', head, pack('<I4', number), chunk)
+else
+call('HSET', state.key, 'h', head)
+end
+end
 local function save(state, rule, entries, last, number, chunk)
-local head = pack('<dBBI6I4dI4', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
-state.first)
+local head = pack('<dBBI6I4dI4I2', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
+state.first, (#entries + #last) / (state.wide == 1 and 13 or 5))
 for w = 1, rule.windows do
 local c = w * 4 - 3
 head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
 end
-if state.beside then
-call('HSET', state.key, 'h', head .. entries .. last, 'k', state.beside)
-state.unsaved = false
-if chunk then call('HSET', state.key, pack('<I4', number), chunk) end
-elseif chunk then
-call('HSET', state.key, 'h', head .. entries .. last, pack('<I4', number), chunk)
-else
-call('HSET', state.key, 'h', head .. entries .. last)
-end
-end
-local function settle_tail(state, rule, now, at, cost)
-local text, from, offset = state.text, state.from, at - state.base
-if state.changed or state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
-for place = #text - 4, from, -5 do
-local its_offset, its_cost = unpack('<I3I2', text, place)
-if its_offset == offset then
-its_cost = its_cost + cost
-if its_cost <= 0 or its_cost > 65535 then return false end
-state.sum = state.sum + cost
-save(state, rule, sub(text, from, place - 1), pack('<I3I2', offset, its_cost) .. sub(text, place + 5))
-return true
-elseif its_offset < offset then
-return false
-end
-end
-return false
+write(state, head .. entries .. last, number, chunk)
 end
 local function charge(state, rule, now, at, cost)
 if now - at >= rule.longest then return end
@@ -331,9 +344,10 @@ local c = w * 4 - 3
 state[c], state[c + 1], state[c + 2], state[c + 3] = 0, at, 1, 0
 end
 elseif cost <= 0 or at < before then
-if settle_tail(state, rule, now, at, cost) then return end
+local amended = amend(text, at, cost)
+if amended then return write(state, amended) end
 rare = rare or slidingLogRare(open, advance)
-return rare.adjust(state, rule, now, at, cost, save)
+return rare.adjust(state, rule, now, at, cost, save, write)
 end
 local kept, chunk, count, format, width, base = '', nil, 0, nil, nil, nil
 if text then
@@ -373,7 +387,7 @@ call('PEXPIRE', state.key, longest * 2 + TTL_SLACK)
 end
 end
 return {
-load = load, check = check, charge = charge,
+load = load, check = check, charge = charge, write = write,
 prepare = function(rule)
 rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
 for w = 1, rule.windows do
@@ -823,10 +837,15 @@ end
 function algorithm.load(state, key, rule, held_key)
 local text
 if in_log then
-local fields = call('HMGET', key, 'h', 'k')
-text = fields[2]
-inner.load(state, key, rule, nil, fields[1])
-state.beside, state.unsaved = text or nil, false
+local both, head = call('HGET', key, 'h'), false
+text = ''
+if both then
+local following
+text, following = unpack('<I4c0', both)
+if following <= #both then head = sub(both, following) end
+end
+inner.load(state, key, rule, nil, head)
+state.beside, state.unsaved = text, false
 else
 inner.load(state, key, rule)
 state.held_key, text = held_key, call('GET', held_key)
@@ -906,8 +925,7 @@ call('SET', state.held_key, text, 'PX', last - now + state.ahead + TTL_SLACK)
 end
 end
 local function flush(state)
-if not state.unsaved then return end
-if state.beside == '' then call('HDEL', state.key, 'k') else call('HSET', state.key, 'k', state.beside) end
+if state.unsaved then inner.write(state, state.text or '') end
 end
 local function is_kept(state, rule, at)
 local start = at - at % rule.window
@@ -979,17 +997,20 @@ end
 local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixedWindow, B = tokenBucket,
 H = concurrent }
 local made, r, first_key = {}, 0, 0
-local function prepare(charges)
-for c = 1, #charges do
-local rule, letter = charges[c].rule, charges[c].letter
+local function make(a, count)
+local charges, place = {}, 1
+for c = 1, count do
+local i = tonumber(ARGV[a + c - 1])
+local rule, letter = rules[i], letters[i]
 if not rule.algorithm then
 made[letter] = made[letter] or (makers[letter] or leased)(letter, makers)
 rule.algorithm = made[letter]
 rule.algorithm.prepare(rule)
 end
-charges[c].state = {}
+charges[c] = { rule = rule, letter = letter, place = place, state = {} }
+place = place + #letter
 end
-charges.prepared = true
+return charges
 end
 local function load(charge)
 local state, key = charge.state, first_key + charge.place
@@ -1070,38 +1091,51 @@ end
 end
 end
 end
-return function(operation, charges, n, length)
-if not charges.prepared then prepare(charges) end
+local function answer(operation, charges, n, length)
 first_key, r = n, length
 if operation == 'a' or operation == 'p' then decide(charges, operation == 'a') else operate(operation, charges) end
 return r
 end
+return { charges = make, call = answer }
 end
-local function express(rule, now, cost, commit, reply, r, n, last)
+local function express(rule, now, operation, reply, r, n, last, a, step)
 local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
-local keys, windows, charges, longest, slowest = KEYS, #rule / 2, commit and cost > 0, rule[2], 1
+local keys, windows, longest, slowest = KEYS, #rule / 2, rule[2], 1
 for w = 2, windows do
 if rule[w * 2] > longest then longest, slowest = rule[w * 2], w end
 end
-local entries_from, period_start = 33 + windows * 28, now - now % longest
-local key, text, new_head, waits
+local entries_from, period_start = 35 + windows * 28, now - now % longest
+local lone, limit = operation == 'a' and windows == 1, rule[1]
+local key, text, told, cost, new_head, waits
 while n < last do
+if told ~= a then told, cost, new_head = a, tonumber(ARGV[a]), nil end
 if keys[n + 1] ~= key then
 key = keys[n + 1]
 text = call('HGET', key, 'h')
 end
 local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
-local sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = 0, windows, 0, 0, 1, 0, 1, 0, 0, 0
+local sum, cursors, wide, base, tail, before, first, written = 0, windows, 0, 0, 1, 0, 1, 0
+local its_window, gone, oldest = 0, 0, 0
 if text then
-sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = unpack('<dBBI6I4dI4ddI6', text)
+sum, cursors, wide, base, tail, before, first, written, its_window, gone, oldest
+= unpack('<dBBI6I4dI4I2ddI6', text)
 if wide == 1 then format, width = '<I6I7', 13 end
 latest, last_cost = unpack(format, text, #text - width + 1)
-latest = latest + base
+latest, sum = latest + base, sum + ((#text - entries_from + 1) / width - written) * last_cost
 end
-if latest > now or cursors ~= windows or sum + cost > 9007199254740991 then return n, r end
+if latest > now or cursors ~= windows or sum + cost > 9007199254740991 then return n, r, a end
+if lone and cost == last_cost and cost > 0 and latest < now and its_window == longest and oldest > now - longest
+and sum - gone + cost <= limit and #text - entries_from < CHUNK_BYTES - 1
+and (wide == 1 or now - base < 16777216) then
+text = text .. pack(format, now - base, cost)
+call('HSET', key, 'h', text)
+if latest < period_start then call('PEXPIRE', key, longest * 2 + TTL_SLACK) end
+r = r + 1
+reply[r] = limit - sum + gone - cost
+else
 local fits, empty, moved, slow_chunk = true, latest <= now - longest, nil, 0
 for w = 1, windows do
-local limit, window, place = rule[w * 2 - 1], rule[w * 2], 5 + w * 28
+local limit, window, place = rule[w * 2 - 1], rule[w * 2], 7 + w * 28
 local left, remaining, wait, cursor = now - window, limit, 0, nil
 if latest <= left then
 if cost > limit then wait = -1 end
@@ -1110,7 +1144,7 @@ cursor = pack('<ddI6I4I2', window, sum, now, tail, (#text - entries_from + 1) / 
 end
 else
 if w > 1 then its_window, gone, oldest = unpack('<ddI6', text, place) end
-if its_window ~= window or oldest == 0 then return n, r end
+if its_window ~= window or oldest == 0 then return n, r, a end
 remaining = limit - sum + gone
 if oldest <= left or (cost - remaining > 1 and cost > 0 and cost <= limit) then
 local number, entry = unpack('<I4I2', text, place + 22)
@@ -1131,7 +1165,7 @@ if its_base + offset > left and its_cost > 0 then break end
 gone, at = gone + its_cost, at + its_width
 end
 if at < #chunk then break end
-if hop == 1 then return n, r end
+if hop == 1 then return n, r, a end
 number, entry = number + 1, 0
 end
 if oldest <= left then
@@ -1144,7 +1178,7 @@ local over = cost - remaining
 if over > 1 and cost > 0 and cost <= limit then
 while its_cost < over do
 over, at = over - its_cost, at + its_width
-if at >= #chunk then return n, r end
+if at >= #chunk then return n, r, a end
 offset, its_cost = unpack(its_format, chunk, at)
 end
 oldest = its_base + offset
@@ -1158,10 +1192,10 @@ fits, waits = false, waits or {}
 waits[w] = wait
 end
 if cursor or moved then
-moved = (moved or sub(text, 33, place - 1)) .. (cursor or sub(text, place, place + 27))
+moved = (moved or sub(text, 35, place - 1)) .. (cursor or sub(text, place, place + 27))
 end
 end
-if not fits or not charges then
+if not fits or cost == 0 or operation == 'p' then
 for w = windows, 1, -1 do
 local remaining, left = reply[r + w], now - rule[w * 2]
 local at = r + w * 3
@@ -1174,104 +1208,139 @@ else
 local kept, entry_cost, offset = text and #text, cost, now - base
 if latest == now then kept, entry_cost = kept - width, cost + last_cost end
 if empty then
-if first < tail then return n, r end
+if first < tail then return n, r, a end
 if not new_head then
-new_head = pack('<dBBI6I4dI4', cost, windows, cost > 65535 and 1 or 0, now, 1, 0, 1)
+new_head = pack('<dBBI6I4dI4I2', cost, windows, cost > 65535 and 1 or 0, now, 1, 0, 1, 1)
 for w = 1, windows do new_head = new_head .. pack('<ddI6I4I2', rule[w * 2], 0, now, 1, 0) end
 new_head = new_head .. pack(cost > 65535 and '<I6I7' or '<I3I2', 0, cost)
 end
 text = new_head
 call('HSET', key, 'h', text)
 elseif kept - entries_from + 1 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
-if slow_chunk > first then return n, r end
+if slow_chunk > first then return n, r, a end
 local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
-text = pack(entry_cost > 65535 and '<dBBI6I4dI4c0I6I7' or '<dBBI6I4dI4c0I3I2', sum + cost, windows,
-entry_cost > 65535 and 1 or 0, now, closed and tail + 1 or tail, sum + cost - entry_cost, first,
-moved or sub(text, 33, entries_from - 1), 0, entry_cost)
+text = pack('<dBBI6I4dI4I2', sum + cost, windows, entry_cost > 65535 and 1 or 0, now,
+closed and tail + 1 or tail, sum + cost - entry_cost, first, 1)
+.. (moved or sub(text, 35, entries_from - 1))
+.. pack(entry_cost > 65535 and '<I6I7' or '<I3I2', 0, entry_cost)
 if closed then
 call('HSET', key, 'h', text, pack('<I4', tail), pack('<BI6dc0', wide, base, before, entries))
 else
 call('HSET', key, 'h', text)
 end
-elseif moved then
-if slow_chunk > first + 1 then return n, r end
+elseif moved or latest == now or cost ~= last_cost then
+if slow_chunk > first + 1 then return n, r, a end
 for w = 1, slow_chunk > first and windows or 0 do
-if unpack('<I4', moved, w * 28 - 5) < slow_chunk then return n, r end
+if unpack('<I4', moved, w * 28 - 5) < slow_chunk then return n, r, a end
 end
-text = pack(wide == 1 and '<dc0I4c0c0I6I7' or '<dc0I4c0c0I3I2', sum + cost, sub(text, 9, 28),
-slow_chunk > first and slow_chunk or first, moved, sub(text, entries_from, kept), offset, entry_cost)
+text = pack('<dc0I4I2', sum + cost, sub(text, 9, 28), slow_chunk > first and slow_chunk or first,
+(kept - entries_from + 1) / width + 1)
+.. (moved or sub(text, 35, entries_from - 1)) .. sub(text, entries_from, kept)
+.. pack(format, offset, entry_cost)
 call('HSET', key, 'h', text)
 if slow_chunk > first then call('HDEL', key, pack('<I4', first)) end
 else
-text = pack(wide == 1 and '<dc0I6I7' or '<dc0I3I2', sum + cost, sub(text, 9, kept), offset, entry_cost)
+text = text .. pack(format, offset, cost)
 call('HSET', key, 'h', text)
 end
 if latest < period_start then call('PEXPIRE', key, longest * 2 + TTL_SLACK) end
 for w = 1, windows do reply[r + w] = reply[r + w] - cost end
 r = r + windows
 end
-n = n + 1
 end
-return n, r
+n, a = n + 1, a + step
 end
-local function hold(rule, now, key, settles, x, at, id, reply, r)
-local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
-local limit, window, lease = rule[1], rule[2], rule.lease or rule[4]
-local fields = call('HMGET', key, 'h', 'k')
-local text, held_text = fields[1], fields[2] or ''
+return n, r, a
+end
+local function hold(rule, now, operation, reply, r, n, last, a, step)
+local call, pack, unpack, sub, number = redis.call, struct.pack, struct.unpack, string.sub, tonumber
+local keys, told, limit, window, lease = KEYS, ARGV, rule[1], rule[2], rule.lease or rule[4]
+local settles, left, period_start = operation == 's', now - window, now - now % window
+while n < last do
+local key, x, at, id = keys[n + 1], number(told[a]), number(told[a + 1]), told[a + 2]
+if x <= 0 or id == '' or not settles and at ~= 0 then return n, r, a end
+local text, head = call('HGET', key, 'h'), 5
+local held, last_end, first_end, first_at = 0, 0, now + 1, -1
 local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
-local sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = 0, 1, 0, 0, 1, 0, 1, window, 0, now
+local sum, cursors, wide, base, tail, before, first, written = 0, 1, 0, 0, 1, 0, 1, 0
+local its_window, gone, oldest = window, 0, now
 if text then
-sum, cursors, wide, base, tail, before, first, its_window, gone, oldest = unpack('<dBBI6I4dI4ddI6', text)
+head = 5 + unpack('<I4', text)
+if head > 5 then held, last_end, first_end, first_at = unpack('<dddd', text, 5) end
+if head < #text then
+sum, cursors, wide, base, tail, before, first, written, its_window, gone, oldest
+= unpack('<dBBI6I4dI4I2ddI6', text, head)
 if wide == 1 then format, width = '<I6I7', 13 end
 latest, last_cost = unpack(format, text, #text - width + 1)
-latest = latest + base
+latest, sum = latest + base, sum + ((#text - head - 61) / width - written) * last_cost
 end
-local held, last, first_end, first_at = 0, 0, now + 1, -1
-if held_text ~= '' then held, last, first_end, first_at = unpack('<dddd', held_text) end
-local left = now - window
-if latest > now or cursors ~= 1 or its_window ~= window or oldest <= left or first_end <= now then return end
+end
+if latest > now or cursors ~= 1 or its_window ~= window or oldest <= left or first_end <= now then
+return n, r, a
+end
 if not settles then
 local remaining, ends = limit - sum + gone - held - x, now + lease
-if remaining < 0 or ends < last then return end
-call('HSET', key, 'k', pack('<ddc0dddI2c0', held + x, ends, sub(held_text, 17), ends, now, x, #id, id))
-local start = now - now % window
-if latest < start and first_at < start then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
+if remaining < 0 or ends < last_end then return n, r, a end
+local holder = pack('<dddI2c0', ends, now, x, #id, id)
+if text then
+text = pack('<I4dd', (head > 5 and head - 5 or 16) + #holder, held + x, ends)
+.. sub(text, 21, head - 1) .. holder .. sub(text, head)
+else
+text = pack('<I4dd', 16 + #holder, x, ends) .. holder
+end
+call('HSET', key, 'h', text)
+if latest < period_start and first_at < period_start then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
 local reset = latest - left
 reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = -1, remaining, 0, reset > lease and reset or lease
-return r + 4
-end
-local found = string.find(held_text, pack('<I2c0', #id, id), 41, true)
-if not found or at < latest or at > now or at <= left then return end
-local _, _, cost = unpack('<ddd', held_text, found - 24)
-local following = found + 2 + #id
-local others = sub(held_text, 17, found - 25) .. sub(held_text, following)
-if others ~= '' then
-if following > #held_text then
-local place, length = 1, nil
+r = r + 4
+else
+local found = text and string.find(text, pack('<I2c0', #id, id), 45, true) or head
+if found >= head or at < latest or at > now or at <= left then return n, r, a end
+local cost, following = unpack('<d', text, found - 8), found + 2 + #id
+local others = sub(text, 21, found - 25) .. sub(text, following, head - 1)
+if others ~= '' and following == head then
+local place, length, _ = 1, nil, nil
 while place < #others do
-last, _, _, length = unpack('<dddI2', others, place)
+last_end, _, _, length = unpack('<dddI2', others, place)
 place = place + 26 + length
 end
 end
-others = pack('<ddc0', held - cost, last, others)
-end
-local kept, entry_cost, offset = text and #text, x, at - base
+others = others == '' and pack('<I4', 0) or pack('<I4ddc0', 16 + #others, held - cost, last_end, others)
+local kept, entry_cost, offset = #text, x, at - base
 if latest == at then kept, entry_cost = kept - width, x + last_cost end
-if not text then
+if head > #text then
 wide = x > 65535 and 1 or 0
-text = pack(wide == 1 and '<dBBI6I4dI4ddI6I4I2I6I7' or '<dBBI6I4dI4ddI6I4I2I3I2', x, 1, wide, at, 1, 0, 1, window,
-0, at, 1, 0, 0, x)
-elseif kept - 60 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215)
+text = others .. pack('<dBBI6I4dI4I2ddI6I4I2', x, 1, wide, at, 1, 0, 1, 1, window, 0, at, 1, 0)
+.. pack(wide == 1 and '<I6I7' or '<I3I2', 0, x)
+elseif kept - head - 61 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215)
 or sum + x > 9007199254740991 then
-return
+return n, r, a
+elseif latest < at and x == last_cost then
+text = others .. sub(text, head) .. pack(format, offset, x)
 else
-text = pack(wide == 1 and '<dc0I6I7' or '<dc0I3I2', sum + x, sub(text, 9, kept), offset, entry_cost)
+text = others .. pack('<dc0I2', sum + x, sub(text, head + 8, head + 31), (kept - head - 61) / width + 1)
+.. sub(text, head + 34, kept) .. pack(format, offset, entry_cost)
 end
-call('HSET', key, 'h', text, 'k', others)
+call('HSET', key, 'h', text)
 if latest < at - at % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
 reply[r + 1] = 1
-return r + 1
+r = r + 1
+end
+n, a = n + 1, a + step
+end
+return n, r, a
+end
+local function settle(_, _, _, reply, r, n, last, a, step)
+local call, number, keys, told = redis.call, tonumber, KEYS, ARGV
+while n < last do
+local text = call('HGET', keys[n + 1], 'h')
+text = text and amend(text, number(told[a + 1]), number(told[a]))
+if not text then return n, r, a end
+call('HSET', keys[n + 1], 'h', text)
+reply[r + 1] = 1
+n, r, a = n + 1, r + 1, a + step
+end
+return n, r, a
 end
 local now = ARGV[1]
 if now == '' then
@@ -1290,53 +1359,40 @@ a = a + 2 + count
 end
 local reply, r, n, run = { now }, 1, 0, nil
 while a <= #ARGV do
-local operation, calls = ARGV[a], tonumber(ARGV[a + 1])
-if operation == 'A' or operation == 'P' then
-local i, x, commit, charges = tonumber(ARGV[a + 2]), ARGV[a + 3], operation == 'A', nil
-local each, run_ends = x == '*', n + calls
-a = a + 4
-while n < run_ends do
-local last = run_ends
-if each then x, a, last = ARGV[a], a + 1, n + 1 end
-local cost = tonumber(x)
-if letters[i] == 'L' then n, r = express(rules[i], now, cost, commit, reply, r, n, last) end
-if n < last then
-run = run or general(now, reply)
-charges = charges or { { rule = rules[i], letter = letters[i], place = 1, y = 0, id = '' } }
-charges[1].x = cost
-n, r = n + 1, run(commit and 'a' or 'p', charges, n, r)
-end
-end
-else
-local charges, count, told, keys = {}, tonumber(ARGV[a + 2]), ARGV[a + 3] == '*' and calls or 1, 0
-a = a + 4
-for c = 1, count do
-local i = tonumber(ARGV[a])
-charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
-a, keys = a + 1, keys + #letters[i]
-end
-local settles = operation == 's'
-local holds = count == 1 and told == calls and charges[1].letter == 'R' and (settles or operation == 'a')
-for call = 1, calls do
-local length
-if holds then
-local x, y, id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
-if x > 0 and id ~= '' and (settles or y == 0) then
-length = hold(charges[1].rule, now, KEYS[n + 1], settles, x, y, id, reply, r)
-if length then a = a + 3 end
-end
-end
-if not length then
-for c = 1, call <= told and count or 0 do
-local charge = charges[c]
-charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
+local operation, calls, each = ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2] == '*'
+local count, per_charge, keys, lane, charges = 1, 1, 0, nil, nil
 a = a + 3
+if operation == 'A' then
+operation = 'a'
+elseif operation == 'P' then
+operation = 'p'
+else
+count, per_charge, a = tonumber(ARGV[a]), 3, a + 1
 end
-run = run or general(now, reply)
-length = run(operation, charges, n, r)
+local charged = a
+for c = 1, count do keys = keys + #letters[tonumber(ARGV[a + c - 1])] end
+a = a + count
+local rule, letter = rules[tonumber(ARGV[charged])], letters[tonumber(ARGV[charged])]
+if count == 1 and letter == 'L' then
+lane = per_charge == 1 and express or operation == 's' and settle
+elseif count == 1 and letter == 'R' and per_charge == 3 then
+lane = (operation == 'a' or operation == 's') and hold
 end
-n, r = n + keys, length
+local told, run_ends = count * per_charge, n + calls * keys
+local step = each and told or 0
+while n < run_ends do
+if lane then n, r, a = lane(rule, now, operation, reply, r, n, run_ends, a, step) end
+if n < run_ends then
+run = run or general(now, rules, letters, reply)
+charges = charges or run.charges(charged, count)
+for c = 1, count do
+local charge, place = charges[c], a + (c - 1) * per_charge
+charge.x, charge.y, charge.id = tonumber(ARGV[place]), 0, ''
+if per_charge == 3 then charge.y, charge.id = tonumber(ARGV[place + 1]), ARGV[place + 2] end
+end
+n, r, a = n + keys, run.call(operation, charges, n, r), a + step
 end
 end
+if not each then a = a + told end
 end
 return reply`;

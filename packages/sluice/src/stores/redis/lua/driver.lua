@@ -2,11 +2,10 @@
 --
 -- KEYS   one per charge, or two where what the rule holds has its own, in the order of the calls
 -- ARGV   now in milliseconds ('' = the server's own time), the number of rules, then per rule: its
---        algorithm's letter, how many numbers follow, and these; then runs of alike calls until the end:
---          A, P  take x, or look whether it fits, one charge per call: how many calls, rule, x
---                (x = '*': one x for each of the calls follows)
---        or any operation: its letter, how many calls, how many charges in each, '*' where the calls are told one by
---        one, then per charge its rule, then for the first call, or for each, per charge: x, y, id
+--        algorithm's letter, how many numbers follow, and these; then runs of alike calls until the end: the
+--        operation, how many calls, '*' where they are told one by one, how many charges in each, per charge its
+--        rule; then for the first call, or for each, per charge: x, y, id. Where x is all there is to tell of one
+--        charge, a capital operation, and no number of charges: A, P
 --          a  take x (y = 1: only look whether it fits)
 --          p  look whether x fits                           s  settle: x more, at time y; 0 renews a lease
 --             (with an id, under a rule with a window and a lease: x is what it really was; -1 renews)
@@ -43,53 +42,41 @@ end
 
 local reply, r, n, run = { now }, 1, 0, nil
 while a <= #ARGV do
-  local operation, calls = ARGV[a], tonumber(ARGV[a + 1])
-  if operation == 'A' or operation == 'P' then
-    local i, x, commit, charges = tonumber(ARGV[a + 2]), ARGV[a + 3], operation == 'A', nil
-    local each, run_ends = x == '*', n + calls
-    a = a + 4
-    while n < run_ends do
-      local last = run_ends
-      if each then x, a, last = ARGV[a], a + 1, n + 1 end
-      local cost = tonumber(x)
-      if letters[i] == 'L' then n, r = express(rules[i], now, cost, commit, reply, r, n, last) end
-      if n < last then
-        run = run or general(now, reply)
-        charges = charges or { { rule = rules[i], letter = letters[i], place = 1, y = 0, id = '' } }
-        charges[1].x = cost
-        n, r = n + 1, run(commit and 'a' or 'p', charges, n, r)
-      end
-    end
+  local operation, calls, each = ARGV[a], tonumber(ARGV[a + 1]), ARGV[a + 2] == '*'
+  local count, per_charge, keys, lane, charges = 1, 1, 0, nil, nil
+  a = a + 3
+  if operation == 'A' then
+    operation = 'a'
+  elseif operation == 'P' then
+    operation = 'p'
   else
-    local charges, count, told, keys = {}, tonumber(ARGV[a + 2]), ARGV[a + 3] == '*' and calls or 1, 0
-    a = a + 4
-    for c = 1, count do
-      local i = tonumber(ARGV[a])
-      charges[c] = { rule = rules[i], letter = letters[i], place = keys + 1 }
-      a, keys = a + 1, keys + #letters[i]
-    end
-    local settles = operation == 's'
-    local holds = count == 1 and told == calls and charges[1].letter == 'R' and (settles or operation == 'a')
-    for call = 1, calls do
-      local length
-      if holds then
-        local x, y, id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
-        if x > 0 and id ~= '' and (settles or y == 0) then
-          length = hold(charges[1].rule, now, KEYS[n + 1], settles, x, y, id, reply, r)
-          if length then a = a + 3 end
-        end
+    count, per_charge, a = tonumber(ARGV[a]), 3, a + 1
+  end
+  local charged = a
+  for c = 1, count do keys = keys + #letters[tonumber(ARGV[a + c - 1])] end
+  a = a + count
+  local rule, letter = rules[tonumber(ARGV[charged])], letters[tonumber(ARGV[charged])]
+  if count == 1 and letter == 'L' then
+    lane = per_charge == 1 and express or operation == 's' and settle
+  elseif count == 1 and letter == 'R' and per_charge == 3 then
+    lane = (operation == 'a' or operation == 's') and hold
+  end
+
+  local told, run_ends = count * per_charge, n + calls * keys
+  local step = each and told or 0
+  while n < run_ends do
+    if lane then n, r, a = lane(rule, now, operation, reply, r, n, run_ends, a, step) end
+    if n < run_ends then
+      run = run or general(now, rules, letters, reply)
+      charges = charges or run.charges(charged, count)
+      for c = 1, count do
+        local charge, place = charges[c], a + (c - 1) * per_charge
+        charge.x, charge.y, charge.id = tonumber(ARGV[place]), 0, ''
+        if per_charge == 3 then charge.y, charge.id = tonumber(ARGV[place + 1]), ARGV[place + 2] end
       end
-      if not length then
-        for c = 1, call <= told and count or 0 do
-          local charge = charges[c]
-          charge.x, charge.y, charge.id = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), ARGV[a + 2]
-          a = a + 3
-        end
-        run = run or general(now, reply)
-        length = run(operation, charges, n, r)
-      end
-      n, r = n + keys, length
+      n, r, a = n + keys, run.call(operation, charges, n, r), a + step
     end
   end
+  if not each then a = a + told end
 end
 return reply

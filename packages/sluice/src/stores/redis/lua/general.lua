@@ -3,17 +3,21 @@ local makers = { L = slidingLog, Z = slidingLogZset, C = slidingCells, F = fixed
   H = concurrent }
 local made, r, first_key = {}, 0, 0
 
-local function prepare(charges)
-  for c = 1, #charges do
-    local rule, letter = charges[c].rule, charges[c].letter
+-- The charges of a run of calls, whose rules are told from the ath argument on
+local function make(a, count)
+  local charges, place = {}, 1
+  for c = 1, count do
+    local i = tonumber(ARGV[a + c - 1])
+    local rule, letter = rules[i], letters[i]
     if not rule.algorithm then
       made[letter] = made[letter] or (makers[letter] or leased)(letter, makers)
       rule.algorithm = made[letter]
       rule.algorithm.prepare(rule)
     end
-    charges[c].state = {}
+    charges[c] = { rule = rule, letter = letter, place = place, state = {} }
+    place = place + #letter
   end
-  charges.prepared = true
+  return charges
 end
 
 -- Loads a charge's state; tells the time it is for it, which is never behind what it has recorded.
@@ -103,9 +107,10 @@ local function operate(operation, charges)
 end
 
 -- One call: the keys of its charges come after the nth. Answers the length of the reply.
-return function(operation, charges, n, length)
-  if not charges.prepared then prepare(charges) end
+local function answer(operation, charges, n, length)
   first_key, r = n, length
   if operation == 'a' or operation == 'p' then decide(charges, operation == 'a') else operate(operation, charges) end
   return r
 end
+
+return { charges = make, call = answer }

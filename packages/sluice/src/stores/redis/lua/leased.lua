@@ -1,8 +1,8 @@
 -- A window with a lease: algorithms/leased.ts. What the window counts for good is kept by its own algorithm, under the
 -- first key. What is held is a text: the cost of all of it and when the last of it ends, then the holders in the
 -- order in which they end: when, since when, the cost, and the id with its length before it. So a decision reads its
--- beginning and writes at its end. It is field "k" of a log, so that one command reads both and one writes both; beside
--- any other algorithm it is a string under the second key, which is in the same slot.
+-- beginning and writes at its end. It stands before a log's head, its length before it, so that one command reads both
+-- and one writes both; beside any other algorithm it is a string under the second key, which is in the same slot.
 -- Rule: the algorithm's own numbers, window, lease.
 local function leased(letter, makers)
   local call, pack, unpack, sub, max, min = redis.call, struct.pack, struct.unpack, string.sub, math.max, math.min
@@ -18,10 +18,15 @@ local function leased(letter, makers)
   function algorithm.load(state, key, rule, held_key)
     local text
     if in_log then
-      local fields = call('HMGET', key, 'h', 'k')
-      text = fields[2]
-      inner.load(state, key, rule, nil, fields[1])
-      state.beside, state.unsaved = text or nil, false
+      local both, head = call('HGET', key, 'h'), false
+      text = ''
+      if both then
+        local following
+        text, following = unpack('<I4c0', both)
+        if following <= #both then head = sub(both, following) end
+      end
+      inner.load(state, key, rule, nil, head)
+      state.beside, state.unsaved = text, false
     else
       inner.load(state, key, rule)
       state.held_key, text = held_key, call('GET', held_key)
@@ -115,8 +120,7 @@ local function leased(letter, makers)
   end
 
   local function flush(state)
-    if not state.unsaved then return end
-    if state.beside == '' then call('HDEL', state.key, 'k') else call('HSET', state.key, 'k', state.beside) end
+    if state.unsaved then inner.write(state, state.text or '') end
   end
 
   -- Whether a log's key will live for a window from `at` on: what is of the same multiple of the window has seen to it

@@ -5,10 +5,11 @@
 -- The field named by the four bytes of n holds chunk n: whether it is wide, its base, the cost of all entries
 -- before it, its entries. Field "h", the head: the cost of all entries ever, the number of windows; then, as the
 -- tail is not a field of its own, whether it is wide, its base, its number and the cost before it; the number of
--- the first chunk; per window a cursor: the window, the cost of what has left it, the time of the oldest entry
--- still in it that has a cost (0: none), and that entry's chunk and place in it; at last the tail's entries.
--- So what a window counts is the whole cost less what has left it, and few entries are ever read: while the
--- oldest is still in its window, none but the last.
+-- the first chunk; of how many of the tail's entries the cost of all tells; per window a cursor: the window, the cost
+-- of what has left it, the time of the oldest entry still in it that has a cost (0: none), and that entry's chunk and
+-- place in it; at last the tail's entries. So what a window counts is the whole cost less what has left it, and few
+-- entries are ever read: while the oldest is still in its window, none but the last. And an entry of the same cost
+-- as the last one is only put behind it: each that the cost of all does not tell of is of that same cost.
 --
 -- Rule: per window of the limiter: limit, window.
 --
@@ -26,18 +27,19 @@ local function slidingLog()
       state.latest = 0
       return
     end
-    local cursors
-    state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first = unpack('<dBBI6I4dI4', text)
-    state.from = 33 + cursors * 28
-    if state.wide == 1 then
-      state.latest = state.base + unpack('<I6', text, #text - 12)
-    else
-      state.latest = state.base + unpack('<I3', text, #text - 4)
-    end
+    local cursors, written
+    state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first, written
+      = unpack('<dBBI6I4dI4I2', text)
+    state.from = 35 + cursors * 28
+    local format, width = '<I3I2', 5
+    if state.wide == 1 then format, width = '<I6I7', 13 end
+    local offset, cost = unpack(format, text, #text - width + 1)
+    state.latest = state.base + offset
+    state.sum = state.sum + ((#text - state.from + 1) / width - written) * cost
     for w = 1, rule.windows do
       local window, c = nil, w * 4 - 3
       if w <= cursors then
-        window, state[c], state[c + 1], state[c + 2], state[c + 3] = unpack('<ddI6I4I2', text, 5 + w * 28)
+        window, state[c], state[c + 1], state[c + 2], state[c + 3] = unpack('<ddI6I4I2', text, 7 + w * 28)
       end
       if window ~= rule[w * 2] then  -- the rules have changed: begin with the oldest entry there is
         state[c], state[c + 1], state[c + 2], state[c + 3], state.changed = 0, -math.huge, state.first, 0, true
@@ -122,42 +124,31 @@ local function slidingLog()
     return fits
   end
 
+  -- Writes the head, and a chunk where there is one. What is held under a lease stands before it: leased.lua
+  local function write(state, head, number, chunk)
+    local beside = state.beside
+    state.unsaved = false
+    if head == '' and (beside or '') == '' then
+      call('HDEL', state.key, 'h')
+      return
+    end
+    if beside then head = pack('<I4', #beside) .. beside .. head end
+    if chunk then
+      call('HSET', state.key, 'h', head, pack('<I4', number), chunk)
+    else
+      call('HSET', state.key, 'h', head)
+    end
+  end
+
   -- Writes the head with these entries as the tail's, the last apart; `number` and `chunk`: a chunk as well
   local function save(state, rule, entries, last, number, chunk)
-    local head = pack('<dBBI6I4dI4', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
-      state.first)
+    local head = pack('<dBBI6I4dI4I2', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
+      state.first, (#entries + #last) / (state.wide == 1 and 13 or 5))
     for w = 1, rule.windows do
       local c = w * 4 - 3
       head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
     end
-    if state.beside then  -- what is held under a lease: leased.lua
-      call('HSET', state.key, 'h', head .. entries .. last, 'k', state.beside)
-      state.unsaved = false
-      if chunk then call('HSET', state.key, pack('<I4', number), chunk) end
-    elseif chunk then
-      call('HSET', state.key, 'h', head .. entries .. last, pack('<I4', number), chunk)
-    else
-      call('HSET', state.key, 'h', head .. entries .. last)
-    end
-  end
-
-  -- The usual settlement: an entry of the tail changes and stays. Answers false, having done nothing, for any other.
-  local function settle_tail(state, rule, now, at, cost)
-    local text, from, offset = state.text, state.from, at - state.base
-    if state.changed or state.wide == 1 or offset < 0 or now - at >= rule.shortest then return false end
-    for place = #text - 4, from, -5 do
-      local its_offset, its_cost = unpack('<I3I2', text, place)
-      if its_offset == offset then
-        its_cost = its_cost + cost
-        if its_cost <= 0 or its_cost > 65535 then return false end
-        state.sum = state.sum + cost
-        save(state, rule, sub(text, from, place - 1), pack('<I3I2', offset, its_cost) .. sub(text, place + 5))
-        return true
-      elseif its_offset < offset then
-        return false
-      end
-    end
-    return false
+    write(state, head .. entries .. last, number, chunk)
   end
 
   local function charge(state, rule, now, at, cost)
@@ -177,9 +168,10 @@ local function slidingLog()
         state[c], state[c + 1], state[c + 2], state[c + 3] = 0, at, 1, 0
       end
     elseif cost <= 0 or at < before then
-      if settle_tail(state, rule, now, at, cost) then return end
+      local amended = amend(text, at, cost)
+      if amended then return write(state, amended) end
       rare = rare or slidingLogRare(open, advance)
-      return rare.adjust(state, rule, now, at, cost, save)
+      return rare.adjust(state, rule, now, at, cost, save, write)
     end
 
     local kept, chunk, count, format, width, base = '', nil, 0, nil, nil, nil
@@ -222,7 +214,7 @@ local function slidingLog()
   end
 
   return {
-    load = load, check = check, charge = charge,
+    load = load, check = check, charge = charge, write = write,
     prepare = function(rule)
       rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
       for w = 1, rule.windows do

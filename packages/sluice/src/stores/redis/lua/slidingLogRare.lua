@@ -122,7 +122,7 @@ local function slidingLogRare(open, advance)
   end
 
   -- Changes the cost recorded at a past time: an entry's, down to zero, or a new one's
-  function rare.adjust(state, rule, now, at, cost, save)
+  function rare.adjust(state, rule, now, at, cost, save, write)
     for w = 1, rule.windows do advance(state, rule, w, now) end
     local number = rare.seek(state, state.first, at)
     local text, from, count, format, width, base, before = open(state, number)
@@ -164,8 +164,7 @@ local function slidingLogRare(open, advance)
       trim_tail(state, rule)
       if not state.text then
         state.latest = 0
-        call('HDEL', state.key, 'h')
-        return
+        return write(state, '')
       end
     end
     for w = 1, rule.windows do advance(state, rule, w, now) end
