@@ -20,8 +20,9 @@ const generalParts = [
 ];
 // A key outlives its state by a second; on an injected clock, by an hour of the server's.
 // A chunk of a log is full at 28 entries of 5 bytes: less takes more memory, more takes longer to copy.
+// The head of a log that has no entry, where something is held.
 const preamble = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
-local CHUNK_BYTES = 140`;
+local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)`;
 
 /** Comments and indentation are for readers of the .lua files; the server gets none of them. @param {string} part */
 function codeOf(part) {

@@ -1,7 +1,8 @@
 import { SluiceError } from "../../errors.js";
 import type { Charge, Settlement } from "../../store.js";
-import { Call, encode, type Operation, type Question } from "./call.js";
+import { Call, type Operation, type Question } from "./call.js";
 import type { Connection } from "./client.js";
+import { encode } from "./encode.js";
 import { Reply } from "./reply.js";
 
 /** A batch this large takes Redis less than a millisecond. */

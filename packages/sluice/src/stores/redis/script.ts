@@ -1,10 +1,10 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "e1470476172b6523055d1dc16af3cd841fae38b3";
+export const sha = "092a05517e5bf61559dcd30bac8800339fc44275";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
-local CHUNK_BYTES = 140
+local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
 local pack, unpack, sub = struct.pack, struct.unpack, string.sub
-local sum, cursors, wide, base = unpack('<dBBI6', text)
+local sum, written, cursors, wide, base = unpack('<dI2BBI6', text)
 local format, width, from, offset = '<I3I2', 5, 35 + cursors * 28, at - base
 if wide == 1 then format, width = '<I6I7', 13 end
 for w = 1, cursors do
@@ -18,8 +18,7 @@ last_cost = last_cost or its_cost
 if its_offset == offset then
 local new_cost, entries = its_cost + cost, (#text - from + 1) / width
 if new_cost <= 0 or wide == 0 and new_cost > 65535 then return end
-sum = sum + (entries - unpack('<I2', text, 33)) * last_cost
-return pack('<dc0I2', sum + cost, sub(text, 9, 32), entries) .. sub(text, 35, place - 1)
+return pack('<dI2', sum + (entries - written) * last_cost + cost, entries) .. sub(text, 11, place - 1)
 .. pack(format, offset, new_cost) .. sub(text, place + width)
 elseif its_offset < offset then
 return
@@ -216,9 +215,9 @@ if not text then
 state.latest = 0
 return
 end
-local cursors, written
-state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first, written
-= unpack('<dBBI6I4dI4I2', text)
+local written, cursors
+state.sum, written, cursors, state.wide, state.base, state.tail, state.before, state.first
+= unpack('<dI2BBI6I4dI4', text)
 state.from = 35 + cursors * 28
 local format, width = '<I3I2', 5
 if state.wide == 1 then format, width = '<I6I7', 13 end
@@ -307,22 +306,20 @@ end
 return fits
 end
 local function write(state, head, number, chunk)
-local beside = state.beside
+local beside = state.beside or ''
 state.unsaved = false
-if head == '' and (beside or '') == '' then
+if head == '' and beside ~= '' then head = NO_LOG end
+if head == '' then
 call('HDEL', state.key, 'h')
-return
-end
-if beside then head = pack('<I4', #beside) .. beside .. head end
-if chunk then
-call('HSET', state.key, 'h', head, pack('<I4', number), chunk)
+elseif chunk then
+call('HSET', state.key, 'h', head .. beside, pack('<I4', number), chunk)
 else
-call('HSET', state.key, 'h', head)
+call('HSET', state.key, 'h', head .. beside)
 end
 end
 local function save(state, rule, entries, last, number, chunk)
-local head = pack('<dBBI6I4dI4I2', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
-state.first, (#entries + #last) / (state.wide == 1 and 13 or 5))
+local head = pack('<dI2BBI6I4dI4', state.sum, (#entries + #last) / (state.wide == 1 and 13 or 5), rule.windows,
+state.wide, state.base, state.tail, state.before, state.first)
 for w = 1, rule.windows do
 local c = w * 4 - 3
 head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
@@ -840,34 +837,36 @@ if in_log then
 local both, head = call('HGET', key, 'h'), false
 text = ''
 if both then
-local following
-text, following = unpack('<I4c0', both)
-if following <= #both then head = sub(both, following) end
+local entries, _, wide = unpack('<I2BB', both, 9)
+local from = 63 + entries * (wide == 1 and 13 or 5)
+if entries > 0 then head = sub(both, 1, from - 1) end
+text = sub(both, from)
 end
 inner.load(state, key, rule, nil, head)
 state.beside, state.unsaved = text, false
 else
 inner.load(state, key, rule)
-state.held_key, text = held_key, call('GET', held_key)
+state.held_key, text = held_key, call('GET', held_key) or ''
 end
-if text and text ~= '' then
-state.held_text, state.held, state.held_until = text, unpack('<dd', text)
-else
-state.held_text, state.held, state.held_until = '', 0, 0
+state.held_text, state.held, state.held_until = text, 0, 0
+if text ~= '' then
+local _
+state.held_until, _, _, state.held = unpack('<dddd', text, #text - 31)
 end
 end
 local function read(text, place)
-local ends, at, cost, length = unpack('<dddI2', text, place)
-return ends, at, cost, place + 26 + length
+place = place + 2 + unpack('<I2', text, place)
+local ends, at, cost = unpack('<ddd', text, place)
+return ends, at, cost, place + 32
 end
 local function live(state, now)
-local text, held, place = state.held_text, state.held, 17
+local text, held, place = state.held_text, state.held, 1
 if state.held_until <= now then return 0, #text + 1 end
-while unpack('<d', text, place) <= now do
-local _, _, cost, following = read(text, place)
+while true do
+local ends, _, cost, following = read(text, place)
+if ends > now then return held, place end
 held, place = held - cost, following
 end
-return held, place
 end
 local function wait_beside(state, rule, now, cost)
 local answer = {}
@@ -902,26 +901,30 @@ return true
 end
 if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, held, place) end
 end
-local function with_holder(text, last, ends, at, cost, id)
-local holder = pack('<dddI2c0', ends, at, cost, #id, id)
-if ends >= last then return text .. holder, ends end
-local place = 1
+local function with_holder(text, ends, at, cost, id)
+local holder, place = pack('<I2c0dddd', #id, id, ends, at, cost, 0), #text + 1
+if text ~= '' and unpack('<d', text, #text - 31) > ends then
+place = 1
 while true do
 local other, _, _, following = read(text, place)
 if other > ends then break end
 place = following
 end
-return sub(text, 1, place - 1) .. holder .. sub(text, place), last
 end
-local function save(state, now, held, text, last)
-state.held_until = last
-if text ~= '' then text = pack('<dd', held, last) .. text end
+return sub(text, 1, place - 1) .. holder .. sub(text, place)
+end
+local function save(state, now, held, text)
+state.held_until = 0
+if text ~= '' then
+text = sub(text, 1, -9) .. pack('<d', held)
+state.held_until = unpack('<d', text, #text - 31)
+end
 if in_log then
 state.beside, state.unsaved = text, true
 elseif text == '' then
 call('DEL', state.held_key)
 else
-call('SET', state.held_key, text, 'PX', last - now + state.ahead + TTL_SLACK)
+call('SET', state.held_key, text, 'PX', state.held_until - now + state.ahead + TTL_SLACK)
 end
 end
 local function flush(state)
@@ -930,40 +933,31 @@ end
 local function is_kept(state, rule, at)
 local start = at - at % rule.window
 if state.text and state.latest >= start then return true end
-return state.held_text ~= '' and unpack('<d', state.held_text, 25) >= start
+return state.held_text ~= '' and unpack('<d', state.held_text, #state.held_text - 23) >= start
 end
 function algorithm.charge(state, rule, now, at, cost, id)
 if id == '' then return inner.charge(state, rule, now, at, cost, id) end
 local held, place = live(state, now)
-local last = place > #state.held_text and 0 or state.held_until
-local text, new_last = with_holder(sub(state.held_text, place), last, at + rule.lease, at, cost, id)
-save(state, now, held + cost, text, new_last)
+save(state, now, held + cost, with_holder(sub(state.held_text, place), at + rule.lease, at, cost, id))
 flush(state)
 if in_log and not is_kept(state, rule, at) then call('PEXPIRE', state.key, rule.window * 2 + TTL_SLACK) end
 end
 function algorithm.settle(state, rule, now, at, actual, id)
 local held, first = live(state, now)
-local text, last, time = state.held_text, state.held_until, now
-local found = string.find(text, pack('<I2c0', #id, id), 41, true)
-local is_held = found and found - 24 >= first
+local text, time = state.held_text, now
+local found = string.find(text, pack('<I2c0', #id, id), 1, true)
+local is_held = found and found >= first
 if is_held then
-local _, began, cost, following = read(text, found - 24)
-local is_last = following > #text
-text = sub(text, first, found - 25) .. sub(text, following)
-if text == '' then
-last = 0
-elseif is_last then
-local place = 1
-while place <= #text do last, _, _, place = read(text, place) end
-end
+local _, began, cost, following = read(text, found)
+text = sub(text, first, found - 1) .. sub(text, following)
 held, time = held - cost, max(now, at)
 if actual < 0 then
-text, last = with_holder(text, last, min(now + rule.lease, at + rule.window), began, cost, id)
+text = with_holder(text, min(now + rule.lease, at + rule.window), began, cost, id)
 held = held + cost
 end
-save(state, now, held, text, last)
+save(state, now, held, text)
 elseif found then
-save(state, now, held, sub(text, first), last)
+save(state, now, held, sub(text, first))
 end
 if actual > 0 and at <= time then
 state.ahead = state.ahead + time - now
@@ -1093,7 +1087,11 @@ end
 end
 local function answer(operation, charges, n, length)
 first_key, r = n, length
-if operation == 'a' or operation == 'p' then decide(charges, operation == 'a') else operate(operation, charges) end
+if operation == 'a' or operation == 'l' or operation == 'p' then
+decide(charges, operation ~= 'p')
+else
+operate(operation, charges)
+end
 return r
 end
 return { charges = make, call = answer }
@@ -1114,11 +1112,11 @@ key = keys[n + 1]
 text = call('HGET', key, 'h')
 end
 local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
-local sum, cursors, wide, base, tail, before, first, written = 0, windows, 0, 0, 1, 0, 1, 0
+local sum, written, cursors, wide, base, tail, before, first = 0, 0, windows, 0, 0, 1, 0, 1
 local its_window, gone, oldest = 0, 0, 0
 if text then
-sum, cursors, wide, base, tail, before, first, written, its_window, gone, oldest
-= unpack('<dBBI6I4dI4I2ddI6', text)
+sum, written, cursors, wide, base, tail, before, first, its_window, gone, oldest
+= unpack('<dI2BBI6I4dI4ddI6', text)
 if wide == 1 then format, width = '<I6I7', 13 end
 latest, last_cost = unpack(format, text, #text - width + 1)
 latest, sum = latest + base, sum + ((#text - entries_from + 1) / width - written) * last_cost
@@ -1210,7 +1208,7 @@ if latest == now then kept, entry_cost = kept - width, cost + last_cost end
 if empty then
 if first < tail then return n, r, a end
 if not new_head then
-new_head = pack('<dBBI6I4dI4I2', cost, windows, cost > 65535 and 1 or 0, now, 1, 0, 1, 1)
+new_head = pack('<dI2BBI6I4dI4', cost, 1, windows, cost > 65535 and 1 or 0, now, 1, 0, 1)
 for w = 1, windows do new_head = new_head .. pack('<ddI6I4I2', rule[w * 2], 0, now, 1, 0) end
 new_head = new_head .. pack(cost > 65535 and '<I6I7' or '<I3I2', 0, cost)
 end
@@ -1219,8 +1217,8 @@ call('HSET', key, 'h', text)
 elseif kept - entries_from + 1 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215) then
 if slow_chunk > first then return n, r, a end
 local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
-text = pack('<dBBI6I4dI4I2', sum + cost, windows, entry_cost > 65535 and 1 or 0, now,
-closed and tail + 1 or tail, sum + cost - entry_cost, first, 1)
+text = pack('<dI2BBI6I4dI4', sum + cost, 1, windows, entry_cost > 65535 and 1 or 0, now,
+closed and tail + 1 or tail, sum + cost - entry_cost, first)
 .. (moved or sub(text, 35, entries_from - 1))
 .. pack(entry_cost > 65535 and '<I6I7' or '<I3I2', 0, entry_cost)
 if closed then
@@ -1233,10 +1231,13 @@ if slow_chunk > first + 1 then return n, r, a end
 for w = 1, slow_chunk > first and windows or 0 do
 if unpack('<I4', moved, w * 28 - 5) < slow_chunk then return n, r, a end
 end
-text = pack('<dc0I4I2', sum + cost, sub(text, 9, 28), slow_chunk > first and slow_chunk or first,
-(kept - entries_from + 1) / width + 1)
-.. (moved or sub(text, 35, entries_from - 1)) .. sub(text, entries_from, kept)
-.. pack(format, offset, entry_cost)
+local rest = sub(text, 11, kept)
+if moved then
+rest = pack('<c0I4c0c0', sub(text, 11, 30), slow_chunk > first and slow_chunk or first, moved,
+sub(text, entries_from, kept))
+end
+text = pack(wide == 1 and '<dI2c0I6I7' or '<dI2c0I3I2', sum + cost, (kept - entries_from + 1) / width + 1,
+rest, offset, entry_cost)
 call('HSET', key, 'h', text)
 if slow_chunk > first then call('HDEL', key, pack('<I4', first)) end
 else
@@ -1253,73 +1254,72 @@ end
 return n, r, a
 end
 local function hold(rule, now, operation, reply, r, n, last, a, step)
-local call, pack, unpack, sub, number = redis.call, struct.pack, struct.unpack, string.sub, tonumber
+local call, pack, unpack, sub, find, number
+= redis.call, struct.pack, struct.unpack, string.sub, string.find, tonumber
 local keys, told, limit, window, lease = KEYS, ARGV, rule[1], rule[2], rule.lease or rule[4]
-local settles, left, period_start = operation == 's', now - window, now - now % window
+local left, period_start, settles = now - window, now - now % window, operation == 's'
+local id_after = settles and 2 or 1
 while n < last do
-local key, x, at, id = keys[n + 1], number(told[a]), number(told[a + 1]), told[a + 2]
-if x <= 0 or id == '' or not settles and at ~= 0 then return n, r, a end
-local text, head = call('HGET', key, 'h'), 5
-local held, last_end, first_end, first_at = 0, 0, now + 1, -1
+local key, x, id = keys[n + 1], number(told[a]), told[a + id_after]
+if x <= 0 or id == '' then return n, r, a end
+local text, kept = call('HGET', key, 'h') or NO_LOG, 62
 local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
-local sum, cursors, wide, base, tail, before, first, written = 0, 1, 0, 0, 1, 0, 1, 0
-local its_window, gone, oldest = window, 0, now
-if text then
-head = 5 + unpack('<I4', text)
-if head > 5 then held, last_end, first_end, first_at = unpack('<dddd', text, 5) end
-if head < #text then
-sum, cursors, wide, base, tail, before, first, written, its_window, gone, oldest
-= unpack('<dBBI6I4dI4I2ddI6', text, head)
+local sum, entries, cursors, wide, base, tail, before, first, its_window, gone, oldest
+= unpack('<dI2BBI6I4dI4ddI6', text)
+if entries > 0 then
 if wide == 1 then format, width = '<I6I7', 13 end
-latest, last_cost = unpack(format, text, #text - width + 1)
-latest, sum = latest + base, sum + ((#text - head - 61) / width - written) * last_cost
-end
-end
-if latest > now or cursors ~= 1 or its_window ~= window or oldest <= left or first_end <= now then
-return n, r, a
+kept = 62 + entries * width
+latest, last_cost = unpack(format, text, kept - width + 1)
+latest = latest + base
+if latest > now or cursors ~= 1 or its_window ~= window or oldest <= left then return n, r, a end
+else
+tail, first = 1, 1
 end
 if not settles then
+local held, last_end, held_at, _ = 0, 0, -1, nil
+if kept < #text then
+last_end, held_at, _, held = unpack('<dddd', text, #text - 31)
+if unpack('<d', text, kept + 3 + unpack('<I2', text, kept + 1)) <= now then return n, r, a end
+end
 local remaining, ends = limit - sum + gone - held - x, now + lease
 if remaining < 0 or ends < last_end then return n, r, a end
-local holder = pack('<dddI2c0', ends, now, x, #id, id)
-if text then
-text = pack('<I4dd', (head > 5 and head - 5 or 16) + #holder, held + x, ends)
-.. sub(text, 21, head - 1) .. holder .. sub(text, head)
-else
-text = pack('<I4dd', 16 + #holder, x, ends) .. holder
-end
-call('HSET', key, 'h', text)
-if latest < period_start and first_at < period_start then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
+call('HSET', key, 'h', text .. pack('<I2c0dddd', #id, id, ends, now, x, held + x))
+if latest < period_start and held_at < period_start then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
 local reset = latest - left
 reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = -1, remaining, 0, reset > lease and reset or lease
 r = r + 4
 else
-local found = text and string.find(text, pack('<I2c0', #id, id), 45, true) or head
-if found >= head or at < latest or at > now or at <= left then return n, r, a end
-local cost, following = unpack('<d', text, found - 8), found + 2 + #id
-local others = sub(text, 21, found - 25) .. sub(text, following, head - 1)
-if others ~= '' and following == head then
-local place, length, _ = 1, nil, nil
-while place < #others do
-last_end, _, _, length = unpack('<dddI2', others, place)
-place = place + 26 + length
+local found = find(text, id, kept + 3, true)
+if not found or unpack('<I2', text, found - 2) ~= #id then return n, r, a end
+local ends, at, cost, following = unpack('<ddd', text, found + #id)
+if ends <= now or at < latest or at > now or at <= left then return n, r, a end
+local others = ''
+following = following + 8
+if following <= #text then
+others = sub(text, kept + 1, found - 3) .. sub(text, following, -9)
+elseif found > kept + 3 then
+others = sub(text, kept + 1, found - 11)
 end
+if others ~= '' then others = others .. pack('<d', unpack('<d', text, #text - 7) - cost) end
+local entry_cost, offset = x, at - base
+if latest == at then
+kept, entries, entry_cost = kept - width, entries - 1, x + last_cost
 end
-others = others == '' and pack('<I4', 0) or pack('<I4ddc0', 16 + #others, held - cost, last_end, others)
-local kept, entry_cost, offset = #text, x, at - base
-if latest == at then kept, entry_cost = kept - width, x + last_cost end
-if head > #text then
-wide = x > 65535 and 1 or 0
-text = others .. pack('<dBBI6I4dI4I2ddI6I4I2', x, 1, wide, at, 1, 0, 1, 1, window, 0, at, 1, 0)
-.. pack(wide == 1 and '<I6I7' or '<I3I2', 0, x)
-elseif kept - head - 61 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215)
-or sum + x > 9007199254740991 then
-return n, r, a
-elseif latest < at and x == last_cost then
-text = others .. sub(text, head) .. pack(format, offset, x)
+local full = kept - 62 >= CHUNK_BYTES or wide == 0 and (entry_cost > 65535 or offset > 16777215)
+if sum + x > 9007199254740991 or full and latest == at and entries == 0 then return n, r, a end
+if full or entries == 0 and latest < at then
+local cursor
+if entries > 0 then
+call('HSET', key, pack('<I4', tail), pack('<BI6dc0', wide, base, before, sub(text, 63, kept)))
+tail, cursor = tail + 1, sub(text, 35, 62)
+end
+wide = entry_cost > 65535 and 1 or 0
+text = pack('<dI2BBI6I4dI4', sum + x, 1, 1, wide, at, tail, sum + x - entry_cost, first)
+.. (cursor or pack('<ddI6I4I2', window, 0, at, 1, 0))
+.. pack(wide == 1 and '<I6I7' or '<I3I2', 0, entry_cost) .. others
 else
-text = others .. pack('<dc0I2', sum + x, sub(text, head + 8, head + 31), (kept - head - 61) / width + 1)
-.. sub(text, head + 34, kept) .. pack(format, offset, entry_cost)
+text = pack(wide == 1 and '<dI2c0I6I7c0' or '<dI2c0I3I2c0', sum + x, entries + 1, sub(text, 11, kept), offset,
+entry_cost, others)
 end
 call('HSET', key, 'h', text)
 if latest < at - at % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
@@ -1367,7 +1367,7 @@ operation = 'a'
 elseif operation == 'P' then
 operation = 'p'
 else
-count, per_charge, a = tonumber(ARGV[a]), 3, a + 1
+count, per_charge, a = tonumber(ARGV[a]), (operation == 'a' or operation == 'p') and 2 or 3, a + 1
 end
 local charged = a
 for c = 1, count do keys = keys + #letters[tonumber(ARGV[a + c - 1])] end
@@ -1375,7 +1375,7 @@ a = a + count
 local rule, letter = rules[tonumber(ARGV[charged])], letters[tonumber(ARGV[charged])]
 if count == 1 and letter == 'L' then
 lane = per_charge == 1 and express or operation == 's' and settle
-elseif count == 1 and letter == 'R' and per_charge == 3 then
+elseif count == 1 and letter == 'R' and per_charge > 1 then
 lane = (operation == 'a' or operation == 's') and hold
 end
 local told, run_ends = count * per_charge, n + calls * keys
@@ -1387,8 +1387,8 @@ run = run or general(now, rules, letters, reply)
 charges = charges or run.charges(charged, count)
 for c = 1, count do
 local charge, place = charges[c], a + (c - 1) * per_charge
-charge.x, charge.y, charge.id = tonumber(ARGV[place]), 0, ''
-if per_charge == 3 then charge.y, charge.id = tonumber(ARGV[place + 1]), ARGV[place + 2] end
+charge.x, charge.y = tonumber(ARGV[place]), per_charge == 3 and tonumber(ARGV[place + 1]) or 0
+charge.id = per_charge > 1 and ARGV[place + per_charge - 1] or ''
 end
 n, r, a = n + keys, run.call(operation, charges, n, r), a + step
 end

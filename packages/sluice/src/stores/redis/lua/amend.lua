@@ -2,7 +2,7 @@
 -- the entry is not there, is counted by a window as what has left it, or would have no cost or one past its width.
 local function amend(text, at, cost)
   local pack, unpack, sub = struct.pack, struct.unpack, string.sub
-  local sum, cursors, wide, base = unpack('<dBBI6', text)
+  local sum, written, cursors, wide, base = unpack('<dI2BBI6', text)
   local format, width, from, offset = '<I3I2', 5, 35 + cursors * 28, at - base
   if wide == 1 then format, width = '<I6I7', 13 end
   for w = 1, cursors do
@@ -16,8 +16,7 @@ local function amend(text, at, cost)
     if its_offset == offset then
       local new_cost, entries = its_cost + cost, (#text - from + 1) / width
       if new_cost <= 0 or wide == 0 and new_cost > 65535 then return end
-      sum = sum + (entries - unpack('<I2', text, 33)) * last_cost
-      return pack('<dc0I2', sum + cost, sub(text, 9, 32), entries) .. sub(text, 35, place - 1)
+      return pack('<dI2', sum + (entries - written) * last_cost + cost, entries) .. sub(text, 11, place - 1)
         .. pack(format, offset, new_cost) .. sub(text, place + width)
     elseif its_offset < offset then
       return

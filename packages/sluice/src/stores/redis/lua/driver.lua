@@ -4,17 +4,17 @@
 -- ARGV   now in milliseconds ('' = the server's own time), the number of rules, then per rule: its
 --        algorithm's letter, how many numbers follow, and these; then runs of alike calls until the end: the
 --        operation, how many calls, '*' where they are told one by one, how many charges in each, per charge its
---        rule; then for the first call, or for each, per charge: x, y, id. Where x is all there is to tell of one
---        charge, a capital operation, and no number of charges: A, P
---          a  take x (y = 1: only look whether it fits)
---          p  look whether x fits                           s  settle: x more, at time y; 0 renews a lease
+--        rule; then for the first call, or for each, per charge: x, y, id (of a and p: x, id). Where x is all there is
+--        to tell of one charge, a capital operation, and no number of charges: A, P
+--          a  take x                                        p  look whether x fits
+--          l  take x, or where y = 1 look whether it fits   s  settle: x more, at time y; 0 renews a lease
 --             (with an id, under a rule with a window and a lease: x is what it really was; -1 renews)
 --          t  status            c  count from x to y        d  forget
 --          e  the newest entries from x to y, at most id of them
 -- reply  now, then flat what each operation answers, per charge (-1 stands for none):
---          A, P, a, p  remaining per window, where the charge was taken now;
---                      or -1 less what its time is ahead of now, then per window: remaining, wait (0 fits, -1 never),
---                      milliseconds to reset
+--          A, P, a, p, l  remaining per window, where the charge was taken now;
+--                         or -1 less what its time is ahead of now, then per window: remaining, wait (0 fits,
+--                         -1 never), milliseconds to reset
 --          t     per window: count, remaining, oldest, newest, milliseconds to reset
 --          c     per window: count, from, to
 --          s     1; or 0 where a lease was to be renewed that has ended
@@ -50,7 +50,7 @@ while a <= #ARGV do
   elseif operation == 'P' then
     operation = 'p'
   else
-    count, per_charge, a = tonumber(ARGV[a]), 3, a + 1
+    count, per_charge, a = tonumber(ARGV[a]), (operation == 'a' or operation == 'p') and 2 or 3, a + 1
   end
   local charged = a
   for c = 1, count do keys = keys + #letters[tonumber(ARGV[a + c - 1])] end
@@ -58,7 +58,7 @@ while a <= #ARGV do
   local rule, letter = rules[tonumber(ARGV[charged])], letters[tonumber(ARGV[charged])]
   if count == 1 and letter == 'L' then
     lane = per_charge == 1 and express or operation == 's' and settle
-  elseif count == 1 and letter == 'R' and per_charge == 3 then
+  elseif count == 1 and letter == 'R' and per_charge > 1 then
     lane = (operation == 'a' or operation == 's') and hold
   end
 
@@ -71,8 +71,8 @@ while a <= #ARGV do
       charges = charges or run.charges(charged, count)
       for c = 1, count do
         local charge, place = charges[c], a + (c - 1) * per_charge
-        charge.x, charge.y, charge.id = tonumber(ARGV[place]), 0, ''
-        if per_charge == 3 then charge.y, charge.id = tonumber(ARGV[place + 1]), ARGV[place + 2] end
+        charge.x, charge.y = tonumber(ARGV[place]), per_charge == 3 and tonumber(ARGV[place + 1]) or 0
+        charge.id = per_charge > 1 and ARGV[place + per_charge - 1] or ''
       end
       n, r, a = n + keys, run.call(operation, charges, n, r), a + step
     end

@@ -20,11 +20,11 @@ local function express(rule, now, operation, reply, r, n, last, a, step)
       text = call('HGET', key, 'h')
     end
     local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
-    local sum, cursors, wide, base, tail, before, first, written = 0, windows, 0, 0, 1, 0, 1, 0
+    local sum, written, cursors, wide, base, tail, before, first = 0, 0, windows, 0, 0, 1, 0, 1
     local its_window, gone, oldest = 0, 0, 0
     if text then
-      sum, cursors, wide, base, tail, before, first, written, its_window, gone, oldest
-        = unpack('<dBBI6I4dI4I2ddI6', text)
+      sum, written, cursors, wide, base, tail, before, first, its_window, gone, oldest
+        = unpack('<dI2BBI6I4dI4ddI6', text)
       if wide == 1 then format, width = '<I6I7', 13 end
       latest, last_cost = unpack(format, text, #text - width + 1)
       latest, sum = latest + base, sum + ((#text - entries_from + 1) / width - written) * last_cost
@@ -120,7 +120,7 @@ local function express(rule, now, operation, reply, r, n, last, a, step)
         if empty then
           if first < tail then return n, r, a end
           if not new_head then
-            new_head = pack('<dBBI6I4dI4I2', cost, windows, cost > 65535 and 1 or 0, now, 1, 0, 1, 1)
+            new_head = pack('<dI2BBI6I4dI4', cost, 1, windows, cost > 65535 and 1 or 0, now, 1, 0, 1)
             for w = 1, windows do new_head = new_head .. pack('<ddI6I4I2', rule[w * 2], 0, now, 1, 0) end
             new_head = new_head .. pack(cost > 65535 and '<I6I7' or '<I3I2', 0, cost)
           end
@@ -130,8 +130,8 @@ local function express(rule, now, operation, reply, r, n, last, a, step)
           -- The tail becomes a chunk, unless it has no other entry
           if slow_chunk > first then return n, r, a end
           local closed, entries = kept >= entries_from, sub(text, entries_from, kept)
-          text = pack('<dBBI6I4dI4I2', sum + cost, windows, entry_cost > 65535 and 1 or 0, now,
-            closed and tail + 1 or tail, sum + cost - entry_cost, first, 1)
+          text = pack('<dI2BBI6I4dI4', sum + cost, 1, windows, entry_cost > 65535 and 1 or 0, now,
+            closed and tail + 1 or tail, sum + cost - entry_cost, first)
             .. (moved or sub(text, 35, entries_from - 1))
             .. pack(entry_cost > 65535 and '<I6I7' or '<I3I2', 0, entry_cost)
           if closed then
@@ -144,10 +144,13 @@ local function express(rule, now, operation, reply, r, n, last, a, step)
           for w = 1, slow_chunk > first and windows or 0 do  -- the chunk goes, unless another window's cursor is in it
             if unpack('<I4', moved, w * 28 - 5) < slow_chunk then return n, r, a end
           end
-          text = pack('<dc0I4I2', sum + cost, sub(text, 9, 28), slow_chunk > first and slow_chunk or first,
-            (kept - entries_from + 1) / width + 1)
-            .. (moved or sub(text, 35, entries_from - 1)) .. sub(text, entries_from, kept)
-            .. pack(format, offset, entry_cost)
+          local rest = sub(text, 11, kept)
+          if moved then
+            rest = pack('<c0I4c0c0', sub(text, 11, 30), slow_chunk > first and slow_chunk or first, moved,
+              sub(text, entries_from, kept))
+          end
+          text = pack(wide == 1 and '<dI2c0I6I7' or '<dI2c0I3I2', sum + cost, (kept - entries_from + 1) / width + 1,
+            rest, offset, entry_cost)
           call('HSET', key, 'h', text)
           if slow_chunk > first then call('HDEL', key, pack('<I4', first)) end
         else

@@ -109,7 +109,11 @@ end
 -- One call: the keys of its charges come after the nth. Answers the length of the reply.
 local function answer(operation, charges, n, length)
   first_key, r = n, length
-  if operation == 'a' or operation == 'p' then decide(charges, operation == 'a') else operate(operation, charges) end
+  if operation == 'a' or operation == 'l' or operation == 'p' then
+    decide(charges, operation ~= 'p')
+  else
+    operate(operation, charges)
+  end
   return r
 end
 

@@ -1,8 +1,9 @@
 -- A window with a lease: algorithms/leased.ts. What the window counts for good is kept by its own algorithm, under the
--- first key. What is held is a text: the cost of all of it and when the last of it ends, then the holders in the
--- order in which they end: when, since when, the cost, and the id with its length before it. So a decision reads its
--- beginning and writes at its end. It stands before a log's head, its length before it, so that one command reads both
--- and one writes both; beside any other algorithm it is a string under the second key, which is in the same slot.
+-- first key. What is held is a text of holders in the order in which they end: the id with its length before it, when
+-- the lease ends, since when it holds, the cost; and the cost of all that is held, which only the last one tells right.
+-- So a decision reads and writes at the end. In a log it stands behind the tail's entries, which its head counts all, so
+-- that one command reads both and one writes both, and a head of zeros before it when there is none; beside any other
+-- algorithm it is a string under the second key, which is in the same slot.
 -- Rule: the algorithm's own numbers, window, lease.
 local function leased(letter, makers)
   local call, pack, unpack, sub, max, min = redis.call, struct.pack, struct.unpack, string.sub, math.max, math.min
@@ -21,38 +22,40 @@ local function leased(letter, makers)
       local both, head = call('HGET', key, 'h'), false
       text = ''
       if both then
-        local following
-        text, following = unpack('<I4c0', both)
-        if following <= #both then head = sub(both, following) end
+        local entries, _, wide = unpack('<I2BB', both, 9)
+        local from = 63 + entries * (wide == 1 and 13 or 5)
+        if entries > 0 then head = sub(both, 1, from - 1) end
+        text = sub(both, from)
       end
       inner.load(state, key, rule, nil, head)
       state.beside, state.unsaved = text, false
     else
       inner.load(state, key, rule)
-      state.held_key, text = held_key, call('GET', held_key)
+      state.held_key, text = held_key, call('GET', held_key) or ''
     end
-    if text and text ~= '' then
-      state.held_text, state.held, state.held_until = text, unpack('<dd', text)
-    else
-      state.held_text, state.held, state.held_until = '', 0, 0
+    state.held_text, state.held, state.held_until = text, 0, 0
+    if text ~= '' then
+      local _
+      state.held_until, _, _, state.held = unpack('<dddd', text, #text - 31)
     end
   end
 
   -- A holder: when its lease ends, since when it holds, what, and where the next one is
   local function read(text, place)
-    local ends, at, cost, length = unpack('<dddI2', text, place)
-    return ends, at, cost, place + 26 + length
+    place = place + 2 + unpack('<I2', text, place)
+    local ends, at, cost = unpack('<ddd', text, place)
+    return ends, at, cost, place + 32
   end
 
   -- What is held now, and where the first is whose lease has not ended
   local function live(state, now)
-    local text, held, place = state.held_text, state.held, 17
+    local text, held, place = state.held_text, state.held, 1
     if state.held_until <= now then return 0, #text + 1 end
-    while unpack('<d', text, place) <= now do
-      local _, _, cost, following = read(text, place)
+    while true do
+      local ends, _, cost, following = read(text, place)
+      if ends > now then return held, place end
       held, place = held - cost, following
     end
-    return held, place
   end
 
   -- How long until a cost would fit, were nothing held
@@ -93,29 +96,33 @@ local function leased(letter, makers)
     if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, held, place) end
   end
 
-  -- The text with a holder put in its place, which is nearly always the end, and when the last one ends then
-  local function with_holder(text, last, ends, at, cost, id)
-    local holder = pack('<dddI2c0', ends, at, cost, #id, id)
-    if ends >= last then return text .. holder, ends end
-    local place = 1
-    while true do
-      local other, _, _, following = read(text, place)
-      if other > ends then break end
-      place = following
+  -- The text with a holder put in its place, which is nearly always the end
+  local function with_holder(text, ends, at, cost, id)
+    local holder, place = pack('<I2c0dddd', #id, id, ends, at, cost, 0), #text + 1
+    if text ~= '' and unpack('<d', text, #text - 31) > ends then
+      place = 1
+      while true do
+        local other, _, _, following = read(text, place)
+        if other > ends then break end
+        place = following
+      end
     end
-    return sub(text, 1, place - 1) .. holder .. sub(text, place), last
+    return sub(text, 1, place - 1) .. holder .. sub(text, place)
   end
 
   -- In a log, what is held is written with what is counted, or else by `flush`
-  local function save(state, now, held, text, last)
-    state.held_until = last
-    if text ~= '' then text = pack('<dd', held, last) .. text end
+  local function save(state, now, held, text)
+    state.held_until = 0
+    if text ~= '' then
+      text = sub(text, 1, -9) .. pack('<d', held)
+      state.held_until = unpack('<d', text, #text - 31)
+    end
     if in_log then
       state.beside, state.unsaved = text, true
     elseif text == '' then
       call('DEL', state.held_key)
     else
-      call('SET', state.held_key, text, 'PX', last - now + state.ahead + TTL_SLACK)
+      call('SET', state.held_key, text, 'PX', state.held_until - now + state.ahead + TTL_SLACK)
     end
   end
 
@@ -127,15 +134,13 @@ local function leased(letter, makers)
   local function is_kept(state, rule, at)
     local start = at - at % rule.window
     if state.text and state.latest >= start then return true end
-    return state.held_text ~= '' and unpack('<d', state.held_text, 25) >= start
+    return state.held_text ~= '' and unpack('<d', state.held_text, #state.held_text - 23) >= start
   end
 
   function algorithm.charge(state, rule, now, at, cost, id)
     if id == '' then return inner.charge(state, rule, now, at, cost, id) end
     local held, place = live(state, now)
-    local last = place > #state.held_text and 0 or state.held_until
-    local text, new_last = with_holder(sub(state.held_text, place), last, at + rule.lease, at, cost, id)
-    save(state, now, held + cost, text, new_last)
+    save(state, now, held + cost, with_holder(sub(state.held_text, place), at + rule.lease, at, cost, id))
     flush(state)
     if in_log and not is_kept(state, rule, at) then call('PEXPIRE', state.key, rule.window * 2 + TTL_SLACK) end
   end
@@ -143,27 +148,20 @@ local function leased(letter, makers)
   -- Lets a holder go for what it really was; or, where that is -1, begins its lease anew and tells whether it could
   function algorithm.settle(state, rule, now, at, actual, id)
     local held, first = live(state, now)
-    local text, last, time = state.held_text, state.held_until, now
-    local found = string.find(text, pack('<I2c0', #id, id), 41, true)
-    local is_held = found and found - 24 >= first
+    local text, time = state.held_text, now
+    local found = string.find(text, pack('<I2c0', #id, id), 1, true)
+    local is_held = found and found >= first
     if is_held then
-      local _, began, cost, following = read(text, found - 24)
-      local is_last = following > #text
-      text = sub(text, first, found - 25) .. sub(text, following)
-      if text == '' then
-        last = 0
-      elseif is_last then
-        local place = 1
-        while place <= #text do last, _, _, place = read(text, place) end
-      end
+      local _, began, cost, following = read(text, found)
+      text = sub(text, first, found - 1) .. sub(text, following)
       held, time = held - cost, max(now, at)
       if actual < 0 then
-        text, last = with_holder(text, last, min(now + rule.lease, at + rule.window), began, cost, id)
+        text = with_holder(text, min(now + rule.lease, at + rule.window), began, cost, id)
         held = held + cost
       end
-      save(state, now, held, text, last)
+      save(state, now, held, text)
     elseif found then
-      save(state, now, held, sub(text, first), last)
+      save(state, now, held, sub(text, first))
     end
     if actual > 0 and at <= time then
       state.ahead = state.ahead + time - now

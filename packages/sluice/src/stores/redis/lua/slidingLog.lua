@@ -3,11 +3,11 @@
 -- The log is a row of numbered chunks of entries; an entry is the cost of one millisecond: how long
 -- after its chunk's base time, and the cost, in 3 + 2 bytes, or in 6 + 7 where the chunk is wide.
 -- The field named by the four bytes of n holds chunk n: whether it is wide, its base, the cost of all entries
--- before it, its entries. Field "h", the head: the cost of all entries ever, the number of windows; then, as the
--- tail is not a field of its own, whether it is wide, its base, its number and the cost before it; the number of
--- the first chunk; of how many of the tail's entries the cost of all tells; per window a cursor: the window, the cost
--- of what has left it, the time of the oldest entry still in it that has a cost (0: none), and that entry's chunk and
--- place in it; at last the tail's entries. So what a window counts is the whole cost less what has left it, and few
+-- before it, its entries. Field "h", the head: the cost of all entries ever, and how many of the tail's it tells of;
+-- the number of windows; then, as the tail is not a field of its own, whether it is wide, its base, its number and the
+-- cost before it; the number of the first chunk; per window a cursor: the window, the cost of what has left it, the
+-- time of the oldest entry still in it that has a cost (0: none), and that entry's chunk and place in it; at last the
+-- tail's entries. So what a window counts is the whole cost less what has left it, and few
 -- entries are ever read: while the oldest is still in its window, none but the last. And an entry of the same cost
 -- as the last one is only put behind it: each that the cost of all does not tell of is of that same cost.
 --
@@ -27,9 +27,9 @@ local function slidingLog()
       state.latest = 0
       return
     end
-    local cursors, written
-    state.sum, cursors, state.wide, state.base, state.tail, state.before, state.first, written
-      = unpack('<dBBI6I4dI4I2', text)
+    local written, cursors
+    state.sum, written, cursors, state.wide, state.base, state.tail, state.before, state.first
+      = unpack('<dI2BBI6I4dI4', text)
     state.from = 35 + cursors * 28
     local format, width = '<I3I2', 5
     if state.wide == 1 then format, width = '<I6I7', 13 end
@@ -124,26 +124,24 @@ local function slidingLog()
     return fits
   end
 
-  -- Writes the head, and a chunk where there is one. What is held under a lease stands before it: leased.lua
+  -- Writes the head, and a chunk where there is one. What is held under a lease stands behind it: leased.lua
   local function write(state, head, number, chunk)
-    local beside = state.beside
+    local beside = state.beside or ''
     state.unsaved = false
-    if head == '' and (beside or '') == '' then
+    if head == '' and beside ~= '' then head = NO_LOG end
+    if head == '' then
       call('HDEL', state.key, 'h')
-      return
-    end
-    if beside then head = pack('<I4', #beside) .. beside .. head end
-    if chunk then
-      call('HSET', state.key, 'h', head, pack('<I4', number), chunk)
+    elseif chunk then
+      call('HSET', state.key, 'h', head .. beside, pack('<I4', number), chunk)
     else
-      call('HSET', state.key, 'h', head)
+      call('HSET', state.key, 'h', head .. beside)
     end
   end
 
   -- Writes the head with these entries as the tail's, the last apart; `number` and `chunk`: a chunk as well
   local function save(state, rule, entries, last, number, chunk)
-    local head = pack('<dBBI6I4dI4I2', state.sum, rule.windows, state.wide, state.base, state.tail, state.before,
-      state.first, (#entries + #last) / (state.wide == 1 and 13 or 5))
+    local head = pack('<dI2BBI6I4dI4', state.sum, (#entries + #last) / (state.wide == 1 and 13 or 5), rule.windows,
+      state.wide, state.base, state.tail, state.before, state.first)
     for w = 1, rule.windows do
       local c = w * 4 - 3
       head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
