@@ -249,7 +249,7 @@ function chargeOf(
   return { rule, key: keyFor(rule, key), cost, partition, id: isHeld ? id : undefined };
 }
 
-/** Unique among all processes, with the caller's own name for the request behind it. */
+/** Unique among all processes by 60 random bits, with the caller's own name for the request behind it. */
 export function uniqueId(name: unknown = ""): string {
   if (typeof name !== "string" || name.length > LONGEST_ID) {
     throw new SluiceError(
@@ -257,7 +257,7 @@ export function uniqueId(name: unknown = ""): string {
       `An id must be a string of at most ${LONGEST_ID} characters; got ${show(name)}.`,
     );
   }
-  return `${crypto.randomUUID()}:${name}`;
+  return `${crypto.randomUUID().slice(0, 18)}:${name}`;
 }
 
 function claimUnnamed(store: Store, rules: readonly StoredRule[]): void {

@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "092a05517e5bf61559dcd30bac8800339fc44275";
+export const sha = "12e0cff898f80fe0a4e94ed7f5fa6df1868a2f5b";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -1254,13 +1254,16 @@ end
 return n, r, a
 end
 local function hold(rule, now, operation, reply, r, n, last, a, step)
-local call, pack, unpack, sub, find, number
-= redis.call, struct.pack, struct.unpack, string.sub, string.find, tonumber
+local call, pack, unpack, sub, find = redis.call, struct.pack, struct.unpack, string.sub, string.find
 local keys, told, limit, window, lease = KEYS, ARGV, rule[1], rule[2], rule.lease or rule[4]
 local left, period_start, settles = now - window, now - now % window, operation == 's'
-local id_after = settles and 2 or 1
+local id_after, ends, x_text, x, alone = settles and 2 or 1, now + lease, nil, nil, nil
 while n < last do
-local key, x, id = keys[n + 1], number(told[a]), told[a + id_after]
+if told[a] ~= x_text then
+x_text, x = told[a], tonumber(told[a])
+alone = pack('<dddd', ends, now, x, x)
+end
+local key, id = keys[n + 1], told[a + id_after]
 if x <= 0 or id == '' then return n, r, a end
 local text, kept = call('HGET', key, 'h') or NO_LOG, 62
 local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
@@ -1281,9 +1284,10 @@ if kept < #text then
 last_end, held_at, _, held = unpack('<dddd', text, #text - 31)
 if unpack('<d', text, kept + 3 + unpack('<I2', text, kept + 1)) <= now then return n, r, a end
 end
-local remaining, ends = limit - sum + gone - held - x, now + lease
+local remaining = limit - sum + gone - held - x
 if remaining < 0 or ends < last_end then return n, r, a end
-call('HSET', key, 'h', text .. pack('<I2c0dddd', #id, id, ends, now, x, held + x))
+local holder = held == 0 and alone or pack('<dddd', ends, now, x, held + x)
+call('HSET', key, 'h', text .. pack('<I2', #id) .. id .. holder)
 if latest < period_start and held_at < period_start then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
 local reset = latest - left
 reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = -1, remaining, 0, reset > lease and reset or lease
@@ -1291,8 +1295,8 @@ r = r + 4
 else
 local found = find(text, id, kept + 3, true)
 if not found or unpack('<I2', text, found - 2) ~= #id then return n, r, a end
-local ends, at, cost, following = unpack('<ddd', text, found + #id)
-if ends <= now or at < latest or at > now or at <= left then return n, r, a end
+local its_end, at, cost, following = unpack('<ddd', text, found + #id)
+if its_end <= now or at < latest or at > now or at <= left then return n, r, a end
 local others = ''
 following = following + 8
 if following <= #text then

@@ -2,14 +2,17 @@
 -- leased.lua does, where the state is as usual; takes and answers what express does. Out of the ordinary are besides:
 -- a refusal, a lease that has ended, a settlement of what is not the newest.
 local function hold(rule, now, operation, reply, r, n, last, a, step)
-  local call, pack, unpack, sub, find, number
-    = redis.call, struct.pack, struct.unpack, string.sub, string.find, tonumber
+  local call, pack, unpack, sub, find = redis.call, struct.pack, struct.unpack, string.sub, string.find
   local keys, told, limit, window, lease = KEYS, ARGV, rule[1], rule[2], rule.lease or rule[4]
   local left, period_start, settles = now - window, now - now % window, operation == 's'
-  local id_after = settles and 2 or 1
+  local id_after, ends, x_text, x, alone = settles and 2 or 1, now + lease, nil, nil, nil
 
   while n < last do
-    local key, x, id = keys[n + 1], number(told[a]), told[a + id_after]
+    if told[a] ~= x_text then
+      x_text, x = told[a], tonumber(told[a])
+      alone = pack('<dddd', ends, now, x, x)
+    end
+    local key, id = keys[n + 1], told[a + id_after]
     if x <= 0 or id == '' then return n, r, a end
     local text, kept = call('HGET', key, 'h') or NO_LOG, 62
     local format, width, latest, last_cost = '<I3I2', 5, -2 ^ 53, 0
@@ -31,9 +34,10 @@ local function hold(rule, now, operation, reply, r, n, last, a, step)
         last_end, held_at, _, held = unpack('<dddd', text, #text - 31)
         if unpack('<d', text, kept + 3 + unpack('<I2', text, kept + 1)) <= now then return n, r, a end
       end
-      local remaining, ends = limit - sum + gone - held - x, now + lease
+      local remaining = limit - sum + gone - held - x
       if remaining < 0 or ends < last_end then return n, r, a end
-      call('HSET', key, 'h', text .. pack('<I2c0dddd', #id, id, ends, now, x, held + x))
+      local holder = held == 0 and alone or pack('<dddd', ends, now, x, held + x)
+      call('HSET', key, 'h', text .. pack('<I2', #id) .. id .. holder)
       if latest < period_start and held_at < period_start then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
       local reset = latest - left
       reply[r + 1], reply[r + 2], reply[r + 3], reply[r + 4] = -1, remaining, 0, reset > lease and reset or lease
@@ -41,8 +45,8 @@ local function hold(rule, now, operation, reply, r, n, last, a, step)
     else
       local found = find(text, id, kept + 3, true)
       if not found or unpack('<I2', text, found - 2) ~= #id then return n, r, a end
-      local ends, at, cost, following = unpack('<ddd', text, found + #id)
-      if ends <= now or at < latest or at > now or at <= left then return n, r, a end
+      local its_end, at, cost, following = unpack('<ddd', text, found + #id)
+      if its_end <= now or at < latest or at > now or at <= left then return n, r, a end
       local others = ''
       following = following + 8
       if following <= #text then
