@@ -75,10 +75,9 @@ export class SharedLogTrace {
     try {
       for (const [when, what] of steps) await this.#step(new Digits(when), what);
     } catch (error) {
-      const told = this.#notes
-        .filter(({ key }) => key === "" || key === this.#failed)
-        .map(({ text }) => text);
-      throw new Error(`${String(error)}\nThe trace of this key:\n${told.join("\n")}`, { cause: error });
+      const isOf = (key: string) => this.#failed === undefined || key === "" || key === this.#failed;
+      const told = this.#notes.filter(({ key }) => isOf(key)).map(({ text }) => text);
+      throw new Error(`${String(error)}\nThe trace:\n${told.join("\n")}`, { cause: error });
     }
   }
 
