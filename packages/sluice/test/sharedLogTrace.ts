@@ -108,7 +108,7 @@ export class SharedLogTrace {
     if (kind < 3) return kind;
     if (kind < 5) return digits.below(kind === 3 ? 50 : a);
     if (kind === 5) return Math.max(0, this.#retryAt - now - digits.below(2));
-    if (kind === 6) return LONGEST_OFFSET + near;
+    if (kind === 6) return Math.max(0, digits.of(this.#times) + LONGEST_OFFSET + near - now);
     if (kind < 10) {
       const between = Math.abs(digits.below(3) * a - digits.below(3) * digits.of(this.#windows));
       return kind === 7 ? between + digits.below(a) : Math.max(0, between + near);

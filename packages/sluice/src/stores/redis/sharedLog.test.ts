@@ -44,6 +44,10 @@ class Pair {
 
   async settle(made: readonly Reservation[], actual: number) {
     await Promise.all(made.map((reservation) => reservation.settle(actual)));
+    return this.status();
+  }
+
+  async status() {
     const [memory, other] = await Promise.all(this.#limiters.map((limiter) => limiter.status("a")));
     expect(other).toEqual(memory);
     return memory;
@@ -101,6 +105,24 @@ describe("windows that share a log", () => {
     await limiter.tryAcquire("a", 4);
     expect((await limiter.tryAcquire("a", limit)).retryAfterMs).toBe(HOUR);
   });
+
+  test.each([1, 2])(
+    "tell times apart where an entry is as late as a chunk can tell: windows: %i",
+    async (windows) => {
+      for (const offset of [2 ** 24 - 1, 2 ** 24, 2 ** 24 + 1]) {
+        const pair = new Pair([log(100, DAY), log(100, HOUR)].slice(0, windows));
+        for (const time of [0, 5, offset, offset + 1]) {
+          pair.clock.now = START + time;
+          await pair.take();
+        }
+        for (const left of [0, 5, offset, offset + 1]) {
+          pair.clock.now = START + left + DAY - 1;
+          const [{ oldestAt }] = await pair.status();
+          expect(oldestAt).toBe(START + left);
+        }
+      }
+    },
+  );
 
   test("pass several chunks at once, and go on from there", async () => {
     const pair = new Pair([log(1000, SECOND), log(1000, MINUTE)]);
