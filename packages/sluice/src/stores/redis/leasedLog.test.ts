@@ -1,16 +1,70 @@
 // Logs with a lease that are large enough to have chunks: the conformance suite's traces have few of them.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
-import { describe, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { useRedis } from "../../../test/useRedis.js";
+import { createLimiter, type Limiter } from "../../limiter.js";
 import { rule } from "../../rule.js";
 import { Trace } from "../../testing/trace.js";
 import { inWorld, START } from "../../testing/world.js";
 import { redisStore } from "./index.js";
 
 const { redis } = useRedis();
+const [MINUTE, HOUR] = [60_000, 3_600_000];
 
 describe("a log with a lease", () => {
+  /** A limiter by a clock of its own, and those over the same counts that hold for longer or shorter. */
+  function leased() {
+    const clock = { now: START };
+    const store = redisStore(redis, { prefix: `${randomUUID()}:`, clock: () => clock.now });
+    const limiterOf = (lease: number) =>
+      createLimiter({
+        name: "leased",
+        store,
+        rules: rule({ algorithm: "slidingLog", limit: 100, window: HOUR, lease }),
+      });
+    return { clock, limiterOf, limiter: limiterOf(10 * MINUTE) };
+  }
+  const countOf = async (limiter: Limiter) => (await limiter.status("a"))[0].count;
+
+  test("holds what came after the clock stepped back no longer than that", async () => {
+    const { clock, limiter } = leased();
+    clock.now = START + MINUTE;
+    await limiter.reserve("a", 5);
+    clock.now = START;
+    await limiter.reserve("a", 2);
+    clock.now = START + 10 * MINUTE;
+    expect(await countOf(limiter)).toBe(5);
+    clock.now += MINUTE;
+    expect(await countOf(limiter)).toBe(0);
+  });
+
+  test("holds for as long as the lease was when it was taken", async () => {
+    const { clock, limiter, limiterOf } = leased();
+    await limiter.reserve("a", 5);
+    await limiterOf(MINUTE).reserve("a", 2);
+    clock.now = START + MINUTE;
+    expect(await countOf(limiter)).toBe(5);
+    await limiterOf(20 * MINUTE).reserve("a", 1);
+    clock.now = START + 10 * MINUTE;
+    expect(await countOf(limiter)).toBe(1);
+  });
+
+  test("is taken from, looked at and held in one tick, each call on its own terms", async () => {
+    const { limiter } = leased();
+    const [taken, held, peeked, other, [status]] = await Promise.all([
+      limiter.tryAcquire("a", 3),
+      limiter.reserve("a", 5),
+      limiter.peek("a", 100),
+      limiter.tryAcquire("a", 3),
+      limiter.status("a"),
+    ]);
+    expect([taken, held.decision, peeked, other].map(({ remaining }) => remaining)).toEqual([97, 92, 92, 89]);
+    expect(status.count).toBe(11);
+    await Promise.all([held.settle(1), limiter.tryAcquire("a", 2)]);
+    expect(await countOf(limiter)).toBe(9);
+  });
+
   test.concurrent.each([
     // A chunk is full, or ends with an entry that is too late or too costly for its width.
     { limit: 300, window: "1m", lease: "50s" },
