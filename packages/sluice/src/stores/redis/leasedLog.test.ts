@@ -5,8 +5,10 @@ import { describe, expect, test } from "vitest";
 import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
 import { rule } from "../../rule.js";
+import { Digits } from "../../testing/scenario.js";
 import { Trace } from "../../testing/trace.js";
 import { inWorld, START } from "../../testing/world.js";
+import { memoryStore } from "../memory.js";
 import { redisStore } from "./index.js";
 
 const { redis } = useRedis();
@@ -63,6 +65,40 @@ describe("a log with a lease", () => {
     expect(status.count).toBe(11);
     await Promise.all([held.settle(1), limiter.tryAcquire("a", 2)]);
     expect(await countOf(limiter)).toBe(9);
+  });
+
+  test.concurrent.each([
+    { limit: 200, window: HOUR },
+    { limit: 1_000_000, window: 24 * HOUR },
+  ])("answers as memory does where calls are settled one after the other: %j", async ({ limit, window }) => {
+    const step = fc.tuple(fc.nat(), fc.nat(), fc.nat());
+    const steps = fc.array(step, { minLength: 150, maxLength: 300, size: "max" });
+    const property = fc.asyncProperty(steps, async (steps) => {
+      const clock = { now: START };
+      const now = () => clock.now;
+      const stores = [
+        memoryStore({ clock: now }),
+        redisStore(redis, { prefix: `${randomUUID()}:`, clock: now }),
+      ];
+      const rules = rule({ algorithm: "slidingLog", limit, window, lease: 10 * MINUTE });
+      const limiters = stores.map((store) => createLimiter({ name: "calls", store, rules }));
+      for (const [gap, cost, settled] of steps) {
+        const digits = new Digits(gap);
+        const isLong = digits.below(40) === 39;
+        clock.now += isLong ? 2 ** 24 - digits.below(2) : digits.of([1, 20, digits.below(window / 100)]);
+        const most = new Digits(cost).of([1, 1, 3, 2 ** 16 - 1, 2 ** 16, limit / 2]);
+        const made = await Promise.all(
+          limiters.map((limiter) => limiter.reserve("a", Math.min(most, limit))),
+        );
+        expect(made[1].decision).toEqual(made[0].decision);
+        const actual = new Digits(settled).of([most, 1, 1, 2, 0, 2 ** 16]);
+        clock.now += new Digits(settled).below(40);
+        await Promise.all(made.map((reservation) => reservation.settle(actual)));
+        const [memory, other] = await Promise.all(limiters.map((limiter) => limiter.peek("a", limit)));
+        expect(other).toEqual(memory);
+      }
+    });
+    await fc.assert(property, { numRuns: 12, seed: 20_261_115, unbiased: true, endOnFailure: true });
   });
 
   test.concurrent.each([
