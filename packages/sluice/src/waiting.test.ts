@@ -1,45 +1,12 @@
 import { getEventListeners } from "node:events";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Decision } from "./decision.js";
+import { describe, expect, it, vi } from "vitest";
+import { onVirtualTime } from "../test/virtualTime.js";
+import { diary, twoPerSecond } from "../test/waiters.js";
 import { createLimiter, type Limiter } from "./limiter.js";
 import { slidingLog } from "./rule.js";
-import type { Store } from "./store.js";
 import { memoryStore } from "./stores/memory.js";
-import { remotely } from "./testing/remotely.js";
 
-beforeEach(() => {
-  vi.useFakeTimers({ now: 1_700_000_000_000 });
-});
-afterEach(() => {
-  expect(vi.getTimerCount(), "timers left behind").toBe(0);
-  vi.useRealTimers();
-});
-
-/** Two per second, on a store whose questions are counted. */
-function twoPerSecond(options: { maxWaiting?: number; store?: Store } = {}) {
-  const { store = memoryStore({ clock: Date.now }), ...rest } = options;
-  const asked = vi.spyOn(store, "decide");
-  const limiter = createLimiter({ rules: slidingLog({ limit: 2, window: 1000 }), store, ...rest });
-  return { limiter, store, asked };
-}
-
-/** Notes who was admitted when, and who was refused with which code. */
-function diary(limiter: Limiter) {
-  const began = Date.now();
-  const entries: string[] = [];
-  const acquire = (who: string, options = {}, key = "a"): Promise<Decision | undefined> =>
-    limiter.acquire(key, options).then(
-      (decision) => {
-        entries.push(`${who} at ${Date.now() - began}`);
-        return decision;
-      },
-      (error) => {
-        entries.push(`${who}: ${error.code ?? error.name} at ${Date.now() - began}`);
-        return undefined;
-      },
-    );
-  return { entries, acquire };
-}
+onVirtualTime();
 
 describe("acquire", () => {
   it("resolves at once while there is room", async () => {
@@ -264,67 +231,5 @@ describe("maxWaiting", () => {
       await vi.advanceTimersByTimeAsync(0);
     }
     expect(entries).toEqual(["1st at 0", "2nd at 0", "3rd: QUEUE_FULL at 0"]);
-  });
-});
-
-describe("a store that takes its time, or fails", () => {
-  it("gets back what it charged for a caller who left meanwhile", async () => {
-    const memory = memoryStore({ clock: Date.now });
-    const store = remotely(memory);
-    let answer = () => {};
-    store.decide = async (charges, commit) => {
-      await new Promise<void>((resolve) => {
-        answer = resolve;
-      });
-      return memory.decide(charges, commit);
-    };
-    const { limiter } = twoPerSecond({ store });
-    const { entries, acquire } = diary(limiter);
-    acquire("leaver", { cost: 2, timeoutMs: 50 });
-    await vi.advanceTimersByTimeAsync(50);
-    expect(entries).toEqual(["leaver: TIMEOUT at 50"]);
-    answer();
-    await vi.advanceTimersByTimeAsync(0);
-    expect((await limiter.status("a"))[0].count).toBe(0);
-  });
-
-  it("is asked again at once when something was given back while it was answering a denial", async () => {
-    const memory = memoryStore({ clock: Date.now });
-    const store = remotely(memory);
-    store.decide = async (charges, commit) => {
-      const answer = memory.decide(charges, commit);
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      return answer;
-    };
-    const { limiter } = twoPerSecond({ store });
-    const { entries, acquire } = diary(limiter);
-    acquire("1st", { cost: 2 });
-    await vi.advanceTimersByTimeAsync(100);
-    acquire("2nd", { cost: 2 });
-    await vi.advanceTimersByTimeAsync(50);
-    await limiter.reset("a");
-    await vi.advanceTimersByTimeAsync(150);
-    expect(entries).toEqual(["1st at 100", "2nd at 300"]);
-  });
-
-  it("fails the call at the head of the line and no other", async () => {
-    const { limiter, asked } = twoPerSecond();
-    asked.mockImplementationOnce(() => {
-      throw new Error("connection lost");
-    });
-    const { entries, acquire } = diary(limiter);
-    acquire("1st");
-    acquire("2nd");
-    acquire("3rd");
-    await vi.advanceTimersByTimeAsync(0);
-    expect(entries).toEqual(["1st: Error at 0", "2nd at 0", "3rd at 0"]);
-  });
-
-  it("admits in order when it answers by promises", async () => {
-    const { limiter } = twoPerSecond({ store: remotely(memoryStore({ clock: Date.now })) });
-    const { entries, acquire } = diary(limiter);
-    for (const who of ["1st", "2nd", "3rd", "4th", "5th"]) acquire(who);
-    await vi.advanceTimersByTimeAsync(2500);
-    expect(entries).toEqual(["1st at 0", "2nd at 0", "3rd at 1000", "4th at 1000", "5th at 2000"]);
   });
 });

@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, expect, vi } from "vitest";
+import { vi } from "vitest";
 import { type Budget, type BudgetOptions, createBudget, type Limit } from "../src/llm/index.js";
 import type { Store } from "../src/store.js";
 import { memoryStore } from "../src/stores/memory.js";
+import { onVirtualTime } from "./virtualTime.js";
 
 const PRICES = { small: { input: 1, output: 4, cachedInput: 0.1 } };
 
@@ -22,16 +23,9 @@ export const parallel = (limit: number): Limit => ({
 
 const opened: Budget[] = [];
 
-/** Makes the tests of a file run on virtual time, and sees to it that closed budgets leave no timer behind. */
-export function onVirtualTime(): void {
-  beforeEach(() => {
-    vi.useFakeTimers({ now: 1_700_000_000_000 });
-  });
-  afterEach(async () => {
-    await Promise.all(opened.splice(0).map((budget) => budget.close()));
-    expect(vi.getTimerCount(), "timers left behind").toBe(0);
-    vi.useRealTimers();
-  });
+/** Makes the tests of a file run on virtual time, and closes their budgets. */
+export function budgetsOnVirtualTime(): void {
+  onVirtualTime(() => Promise.all(opened.splice(0).map((budget) => budget.close())));
 }
 
 /** A budget on virtual time, with spies on its store, and what it has counted by limit. */

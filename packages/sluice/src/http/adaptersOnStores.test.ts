@@ -2,11 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { get, used } from "../../test/httpClient.js";
-import { type OpenClient, singleClients } from "../../test/redisClients.js";
-import { type RedisServer, startRedis } from "../../test/redisServer.js";
 import { adapters, type Guards, type Handler, type Running } from "../../test/servers.js";
+import { useRedis } from "../../test/useRedis.js";
 import { createLimiter } from "../limiter.js";
 import { slidingLog } from "../rule.js";
 import type { Store } from "../store.js";
@@ -14,20 +13,11 @@ import { memoryStore } from "../stores/memory.js";
 import { redisStore } from "../stores/redis/index.js";
 import type { Answer } from "./options.js";
 
-let redis: RedisServer;
-let connection: OpenClient;
-beforeAll(async () => {
-  redis = await startRedis();
-  connection = await singleClients["ioredis 6"](redis.port);
-});
-afterAll(async () => {
-  await connection.close();
-  await redis.stop();
-});
+const { redis } = useRedis();
 
 const stores: Readonly<Record<string, () => Store>> = {
   memory: () => memoryStore(),
-  Redis: () => redisStore(connection.client, { prefix: `${randomUUID()}:` }),
+  Redis: () => redisStore(redis, { prefix: `${randomUUID()}:` }),
 };
 
 const opened: { close(): Promise<void> }[] = [];

@@ -2,10 +2,10 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { MessageChannel } from "node:worker_threads";
 import { describe, expect, it, vi } from "vitest";
-import { budgetOf, onVirtualTime, parallel, tpm } from "../../test/budgets.js";
+import { budgetOf, budgetsOnVirtualTime, parallel, tpm } from "../../test/budgets.js";
 import { createBudget, type Limit } from "./index.js";
 
-onVirtualTime();
+budgetsOnVirtualTime();
 
 describe("a reservation", () => {
   it("takes all limits in one call, each by its own cost, and settles them in another", async () => {

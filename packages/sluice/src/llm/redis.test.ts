@@ -1,29 +1,22 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { type RedisServer, startRedis } from "../../test/redisServer.js";
+import { afterAll, describe, expect, it, vi } from "vitest";
 import { commandStats, resetStats } from "../../test/redisStats.js";
+import { useRedis } from "../../test/useRedis.js";
 import { redisStore } from "../stores/redis/index.js";
 import { createBudget, type Limit } from "./index.js";
 
-let server: RedisServer;
-let redis: Redis;
+const shared = useRedis();
+const { redis } = shared;
 const children: ChildProcess[] = [];
-beforeAll(async () => {
-  server = await startRedis();
-  redis = new Redis(server.port);
-});
-afterAll(async () => {
+afterAll(() => {
   for (const child of children) child.kill();
-  redis.disconnect();
-  await server.stop();
 });
 
 async function processes(count: number): Promise<ChildProcess[]> {
   const caller = join(import.meta.dirname, "../../test/budgetCaller.mjs");
-  const started = Array.from({ length: count }, () => fork(caller, [String(server.port)]));
+  const started = Array.from({ length: count }, () => fork(caller, [String(shared.server.port)]));
   children.push(...started);
   await Promise.all(started.map(answer));
   return started;

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { budgetOf, onVirtualTime, parallel, tpm } from "../../test/budgets.js";
+import { budgetOf, budgetsOnVirtualTime, parallel, tpm } from "../../test/budgets.js";
 import { memoryStore } from "../stores/memory.js";
 import { remotely } from "../testing/remotely.js";
 
-onVirtualTime();
+budgetsOnVirtualTime();
 
 describe("waiting", () => {
   /** Notes who was admitted when, in seconds. */

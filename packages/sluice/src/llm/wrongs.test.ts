@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { budgetOf, onVirtualTime, parallel, tpm } from "../../test/budgets.js";
+import { budgetOf, budgetsOnVirtualTime, parallel, tpm } from "../../test/budgets.js";
 import { memoryStore } from "../stores/memory.js";
 import { remotely } from "../testing/remotely.js";
 
-onVirtualTime();
+budgetsOnVirtualTime();
 
 describe("what goes wrong elsewhere", () => {
   it("1: calls at once check and charge in one step, so they never spend more than the limit", async () => {

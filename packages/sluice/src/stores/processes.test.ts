@@ -1,18 +1,21 @@
 // The same as the simulation, for real: processes on one Redis, their admissions merged and every window counted.
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RedisServer, startRedis } from "../../test/redisServer.js";
+import { describe, expect, it } from "vitest";
 import { runProcesses } from "../../test/tierProcesses.mjs";
+import { useRedis } from "../../test/useRedis.js";
 
-let server: RedisServer;
-beforeAll(async () => {
-  server = await startRedis();
-});
-afterAll(() => server.stop());
+const shared = useRedis();
 
 describe("8 processes with leases on one Redis", { timeout: 120_000 }, () => {
   it("admit no more than the limit in any window, nearly all of it, and ask rarely", async () => {
     const [limit, window, durationMs] = [20_000, 4000, 9000];
-    const options = { limit, window, durationMs, load: 1.5, processes: 8, redis: { port: server.port } };
+    const options = {
+      limit,
+      window,
+      durationMs,
+      load: 1.5,
+      processes: 8,
+      redis: { port: shared.server.port },
+    };
     const outcome = await runProcesses({ ...options, leases: true });
     expect(outcome.failed).toBe(0);
     expect(outcome.calls).toBeGreaterThan(0.9 * 7500 * 9);

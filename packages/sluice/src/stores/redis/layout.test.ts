@@ -9,7 +9,7 @@ import { memoryStore } from "../memory.js";
 import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
-const DAY = 86_400_000;
+const [MINUTE, DAY] = [60_000, 86_400_000];
 const { redis } = useRedis();
 
 interface Kept {
@@ -106,6 +106,39 @@ describe("the compact log", () => {
     clock.now = newest + 3 * window;
     expect(await commandsOf(() => limiter.tryAcquire("a"))).toMatchObject({ hget: expect.any(Number) });
     expect(await bytes()).toBeLessThan(1000);
+  });
+
+  test("gives back what a pause has left behind", async () => {
+    for (const entries of [60, 1000]) {
+      const { takeAt, bytes } = keep([
+        slidingLog({ limit: 1000, window: "1m" }),
+        slidingLog({ limit: 1000, window: "1h" }),
+      ]);
+      expect(await takeAt(every(10, entries))).toBe(entries);
+      const full = await bytes();
+      expect(full).toBeGreaterThan(entries * 5);
+      expect(await takeAt([START + 120 * MINUTE])).toBe(1);
+      expect(await bytes()).toBeLessThan(full - entries * 4);
+    }
+  });
+
+  test.each([
+    // The day's cursor leaves a chunk that the hour's is still in, and later two of them at once.
+    ["hours apart", [0, 1410, 1446, 1728, 2008, 2288, 2568, 2848, 2892]],
+    ["in bursts, hours apart", [0, ...every(1, 40, 60), 360, 660, ...every(1, 30, 960), 1470, 1500]],
+    ["evenly", every(6, 240, 0)],
+  ])("of an hour and a day does not grow as the same comes again and again: %s", async (_, minutes) => {
+    const { takeAt, bytes } = keep([
+      slidingLog({ limit: 1000, window: "1h" }),
+      slidingLog({ limit: 1000, window: "1d" }),
+    ]);
+    const sizes: number[] = [];
+    for (let round = 0; round < 60; round++) {
+      const from = START + round * 3 * DAY;
+      expect(await takeAt(minutes.map((minute) => from + minute * MINUTE))).toBe(minutes.length);
+      sizes.push(await bytes());
+    }
+    expect(sizes[59]).toBeLessThan(sizes[0] * 1.5);
   });
 
   test("of three exact windows is one, of the size of one", async () => {
