@@ -245,6 +245,26 @@ describe("count", () => {
     expect(await limiter.count("a")).toEqual({ count: 0, from: 540_000, to: 600_000, resolutionMs: 1000 });
   });
 
+  it("of a period before a shorter window is told by the longer one, and of one before all of them is empty", async () => {
+    let now = 600_000;
+    const limiter = createLimiter({
+      rules: [
+        slidingLog({ name: "second", limit: 10, window: "1s" }),
+        slidingLog({ name: "minute", limit: 10, window: "1m" }),
+      ],
+      store: memoryStore({ clock: () => now }),
+    });
+    await limiter.tryAcquire("a");
+    now += 30_000;
+    expect(await limiter.count("a", { from: 599_000, to: 601_000 })).toMatchObject({
+      count: 1,
+      from: 599_000,
+      to: 601_000,
+    });
+    const before = await limiter.count("a", { from: 1000, to: 2000 });
+    expect(before).toMatchObject({ count: 0, from: 570_001, to: 2000 });
+  });
+
   it("is NOT_COUNTED where there are only buckets", async () => {
     const limiter = createLimiter({ rules: tokenBucket({ limit: 1, window: "1s" }) });
     await expect(limiter.count("a")).rejects.toMatchObject({ code: "NOT_COUNTED" });

@@ -51,7 +51,10 @@ export function settlementsOf(
 /** How much was counted in a period, and how finely the algorithm can tell. */
 export interface Count {
   readonly count: number;
-  /** The period really covered, both ends included: what was asked, widened to the resolution and cut to what is kept. */
+  /**
+   * The period really covered, both ends included: what was asked, widened to the resolution and cut to what is kept.
+   * Where nothing of it is kept, `from` is after `to`.
+   */
   readonly from: number;
   readonly to: number;
   readonly resolutionMs: number;

@@ -68,7 +68,6 @@ export class SharedLog {
   count(rules: readonly Rule[], clock: number, from: number, to: number): Count {
     const time = this.#timeAt(clock);
     const [first, last] = [Math.max(from, time - longestOf(rules) + 1), Math.min(to, time)];
-    if (last < first) return { count: 0, from, to, resolutionMs: 1 };
     const inside = this.#entries.filter(({ at }) => first <= at && at <= last);
     return { count: sumOf(inside), from: first, to: last, resolutionMs: 1 };
   }
@@ -104,8 +103,7 @@ export class SharedLog {
     const isNewest = this.#newest === at;
     for (const rule of rules) {
       // Where a window is empty and stays so, what has left it is found again.
-      if (isNewest || this.#count(rule, time) > 0)
-        this.#left.set(rule.window, this.#leftBy(time, rule.window));
+      if (this.#count(rule, time) > 0) this.#left.set(rule.window, this.#leftBy(time, rule.window));
     }
     if (!isNewest) return;
     this.#dropped = Math.max(this.#dropped, this.#leftBy(time, longestOf(rules)));

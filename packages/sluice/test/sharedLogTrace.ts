@@ -170,8 +170,7 @@ export class SharedLogTrace {
       }
       case "count": {
         const from = now - digits.below(2 * digits.of(this.#windows));
-        // The windows that a period is before, each of them, answer that it is empty.
-        const to = rules.length > 1 ? Number.MAX_SAFE_INTEGER : from + digits.below(this.#windows[0]);
+        const to = from + digits.below(this.#windows[0]);
         this.#note(verb, key, `${from} to ${to}`);
         const expected = log.count(rules, now, from, to);
         const counting = limiter.count(key, { from, to });

@@ -188,8 +188,10 @@ export class Meter implements Taker {
     if (resolutionMs === 0) return undefined;
     const first = Math.max(this.algorithm.coversFrom(this.params, now), from - (from % resolutionMs));
     const last = Math.min(now, to - (to % resolutionMs) + resolutionMs - 1);
-    if (last < first) return { count: 0, from, to, resolutionMs };
-    const count = this.algorithm.count(this.params, this.page(slot), slot & PAGE_MASK, now, first, last);
+    const count =
+      first <= last
+        ? this.algorithm.count(this.params, this.page(slot), slot & PAGE_MASK, now, first, last)
+        : 0;
     return { count, from: first, to: last, resolutionMs };
   }
 }

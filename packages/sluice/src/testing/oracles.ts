@@ -156,7 +156,6 @@ class WindowOracle implements Oracle {
     const period = { from: from - (from % resolutionMs), to: to - (to % resolutionMs) + resolutionMs - 1 };
     period.from = Math.max(period.from, this.#keptSince(now));
     period.to = Math.min(period.to, now);
-    if (period.to < period.from) return { count: 0, from, to, resolutionMs };
     let count = 0;
     for (const { start, cost } of this.#cells) {
       const isAsked = period.from <= start && start <= period.to;

@@ -47,7 +47,7 @@ function runsOf<T extends Question>(prefix: string, calls: readonly T[]): Run<T>
     const keys = keysOf(prefix, call);
     let r = runs.length - 1;
     if (r < 0 || !isLike(runs[r], letter, call)) {
-      if (r >= 0) lastRuns ??= new Map(runs[0].keys.map((key) => [key, 0]));
+      if (r >= 0) lastRuns ??= new Map();
       let earliest = 0;
       for (const key of keys) earliest = Math.max(earliest, lastRuns?.get(key) ?? 0);
       do r--;

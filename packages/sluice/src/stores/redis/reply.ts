@@ -80,21 +80,14 @@ export function readStatuses(reply: Reply, question: Question): readonly RuleSta
   });
 }
 
-/** Where the algorithm keeps no history there is no count; where the period is not kept, an empty one. */
-export function readCounts(
-  reply: Reply,
-  question: Question,
-  from: number,
-  to: number,
-): readonly (Count | undefined)[] {
+/** Where the algorithm keeps no history there is no count. */
+export function readCounts(reply: Reply, question: Question): readonly (Count | undefined)[] {
   return perRule(question, (rule) => {
     const [count, first, last] = [reply.number(), reply.number(), reply.number()];
     const { prepare, resolutionMs: resolution } = algorithmOf(rule);
     const resolutionMs = resolution(prepare(rule));
     if (resolutionMs === 0) return undefined;
-    return last < first
-      ? { count: 0, from, to, resolutionMs }
-      : { count, from: first, to: last, resolutionMs };
+    return { count, from: first, to: last, resolutionMs };
   });
 }
 

@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "12e0cff898f80fe0a4e94ed7f5fa6df1868a2f5b";
+export const sha = "9def61578f02cc701af4d6d1068fdda29badccfd";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -365,7 +365,7 @@ count, cost, state.sum = count - 1, cost + last, state.sum - last
 end
 kept = sub(text, from, from + count * width - 1)
 for w = 1, rule.windows do
-if before <= now - rule[w * 2] then state[w * 4 - 2] = at end
+if before <= now - rule[w * 2] and at > now - rule[w * 2] then state[w * 4 - 2] = at end
 end
 end
 state.latest, state.sum = at, state.sum + cost

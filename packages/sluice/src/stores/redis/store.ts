@@ -60,7 +60,7 @@ class RedisStore implements Store {
 
   count(charges: readonly Charge[], from: number, to: number): Promise<readonly (Count | undefined)[]> {
     const asked = charges.map((charge) => ({ ...charge, cost: from, at: to }));
-    return this.#batcher(asked).ask("c", asked, (reply, question) => readCounts(reply, question, from, to));
+    return this.#batcher(asked).ask("c", asked, readCounts);
   }
 
   entries(charge: Charge, from: number, to: number, most: number): Promise<readonly Entry[]> {

@@ -191,7 +191,7 @@ local function slidingLog()
       end
       kept = sub(text, from, from + count * width - 1)
       for w = 1, rule.windows do
-        if before <= now - rule[w * 2] then state[w * 4 - 2] = at end
+        if before <= now - rule[w * 2] and at > now - rule[w * 2] then state[w * 4 - 2] = at end
       end
     end
     state.latest, state.sum = at, state.sum + cost
