@@ -9,7 +9,7 @@ import { runProcesses } from "../packages/sluice/test/tierProcesses.mjs";
 import { frameworks } from "./contenders/http.mjs";
 import * as contenders from "./contenders/memory.mjs";
 import { loadNoteScripts } from "./contenders/notes.mjs";
-import { bareEvalsha, makers } from "./contenders/redis.mjs";
+import { bareEvalsha, bareLog, makers } from "./contenders/redis.mjs";
 import { allFiles } from "./lib/pages.mjs";
 import { startRedis } from "./lib/redis-server.mjs";
 import { runSuite } from "./lib/run-suite.mjs";
@@ -83,7 +83,7 @@ describe("each contender in memory limits", () => {
 test("each contender on Redis admits the limit and refuses the rest", async () => {
   const server = await startRedis();
   await loadNoteScripts(server.connect());
-  for (const { id, make } of makers.filter((maker) => maker !== bareEvalsha)) {
+  for (const { id, make } of [bareLog, ...makers.filter((maker) => maker !== bareEvalsha)]) {
     const decide = await make(server.connect(), { limit: 5, windowMs: 3_600_000 });
     const answers = await Promise.all(Array.from({ length: 20 }, () => decide("key")));
     expect(answers.filter(Boolean).length, id).toBe(5);

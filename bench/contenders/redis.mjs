@@ -41,6 +41,30 @@ function storeOf(redis) {
   return store;
 }
 
+/** What the log's script takes without Sluice around it: the call that a limiter made, once more. @type {Maker} */
+export const bareLog = {
+  id: "floor-log",
+  label: "floor: the log's script, by a bare EVALSHA",
+  async make(redis, { limit, windowMs }) {
+    /** @type {string[]} */
+    let sent = [];
+    const store = redisStore({
+      evalsha(sha, keyCount, ...rest) {
+        sent = [sha, ...rest];
+        return redis.evalsha(sha, keyCount, ...rest);
+      },
+      eval: (script, keyCount, ...rest) => redis.eval(script, keyCount, ...rest),
+    });
+    const rules = slidingLog({ limit, window: windowMs });
+    await createLimiter({ name: "bare-log", store, rules }).tryAcquire("a-key");
+    const [sha, first, ...args] = sent;
+    return async (key) => {
+      const reply = await redis.evalsha(sha, 1, first.replace("a-key", key), ...args);
+      return /** @type {number[]} */ (reply)[1] >= 0;
+    };
+  },
+};
+
 /** @param {string} id @param {string} label @param {(rule: Rule) => import("sluice").RuleInput | import("sluice").RuleInput[]} rules @returns {Maker} */
 export function sluice(id, label, rules) {
   return {

@@ -1,6 +1,6 @@
 // @ts-check
 import { loadNoteScripts } from "../contenders/notes.mjs";
-import { makers, sluiceLog } from "../contenders/redis.mjs";
+import { bareLog, makers, sluiceLog } from "../contenders/redis.mjs";
 import { race } from "../lib/race.mjs";
 import { calls, scriptStats } from "../lib/redis-calls.mjs";
 import { startRedis } from "../lib/redis-server.mjs";
@@ -91,7 +91,7 @@ export async function run({ rounds, roundMs, scale, onProgress }) {
  */
 async function contenders(connect, keys, inFlight, rules) {
   const list = [];
-  for (const { id, label, make } of makers) {
+  for (const { id, label, make } of inFlight === 1 ? [bareLog, ...makers] : makers) {
     const redis = connect();
     const decides = await Promise.all(rules.map((rule) => make(redis, rule)));
     let next = 0;
@@ -147,7 +147,9 @@ function loneSection(laps) {
   return {
     id: "redis-lone",
     title: "A lone call",
-    note: "One call at a time: the time until its answer is there.",
+    note:
+      "One call at a time: the time until its answer is there. What Sluice itself adds is what it takes beyond the log's " +
+      "script by a bare EVALSHA; a script that does nothing is the other floor.",
     columns: [
       { key: "latency", title: "latency", unit: "us" },
       { key: "floor", title: "times the floor", unit: "ratio" },
