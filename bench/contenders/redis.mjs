@@ -48,15 +48,16 @@ export const bareLog = {
   async make(redis, { limit, windowMs }) {
     /** @type {string[]} */
     let sent = [];
-    const store = redisStore({
+    /** @type {import("sluice/redis").ScriptRunner} */
+    const runner = {
       evalsha(sha, keyCount, ...rest) {
         sent = [sha, ...rest];
         return redis.evalsha(sha, keyCount, ...rest);
       },
       eval: (script, keyCount, ...rest) => redis.eval(script, keyCount, ...rest),
-    });
+    };
     const rules = slidingLog({ limit, window: windowMs });
-    await createLimiter({ name: "bare-log", store, rules }).tryAcquire("a-key");
+    await createLimiter({ name: "bare-log", store: redisStore(runner), rules }).tryAcquire("a-key");
     const [sha, first, ...args] = sent;
     return async (key) => {
       const reply = await redis.evalsha(sha, 1, first.replace("a-key", key), ...args);
