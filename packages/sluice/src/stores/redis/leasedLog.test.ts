@@ -16,14 +16,14 @@ const [MINUTE, HOUR] = [60_000, 3_600_000];
 
 describe("a log with a lease", () => {
   /** A limiter by a clock of its own, and those over the same counts that hold for longer or shorter. */
-  function leased() {
+  function leased(limit = 100) {
     const clock = { now: START };
     const store = redisStore(redis, { prefix: `${randomUUID()}:`, clock: () => clock.now });
     const limiterOf = (lease: number) =>
       createLimiter({
         name: "leased",
         store,
-        rules: rule({ algorithm: "slidingLog", limit: 100, window: HOUR, lease }),
+        rules: rule({ algorithm: "slidingLog", limit, window: HOUR, lease }),
       });
     return { clock, limiterOf, limiter: limiterOf(10 * MINUTE) };
   }
@@ -50,6 +50,20 @@ describe("a log with a lease", () => {
     await limiterOf(20 * MINUTE).reserve("a", 1);
     clock.now = START + 10 * MINUTE;
     expect(await countOf(limiter)).toBe(1);
+  });
+
+  test("goes on where the one entry of a new tail outgrows its width in its own millisecond", async () => {
+    const { clock, limiter } = leased(100_000);
+    for (let n = 1; n <= 29; n++) {
+      clock.now = START + n;
+      await (await limiter.reserve("a", 1)).settle(1);
+    }
+    await (await limiter.reserve("a", 1)).settle(65_535);
+    expect(await countOf(limiter)).toBe(29 + 65_535);
+    clock.now = START + HOUR + 28;
+    expect(await countOf(limiter)).toBe(1 + 65_535);
+    clock.now++;
+    expect(await countOf(limiter)).toBe(0);
   });
 
   test("is taken from, looked at and held in one tick, each call on its own terms", async () => {
