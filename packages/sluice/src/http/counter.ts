@@ -6,9 +6,9 @@ import { type Key, keyFor } from "../key.js";
 import type { Limiter } from "../limiter.js";
 import { Reservation } from "../reservation.js";
 import { slidingLog } from "../rule.js";
-import { type Charge, type MaybePromise, type StoredRule, settlementsOf } from "../store.js";
-import { storedRules } from "../storedRules.js";
-import { memoryStore } from "../stores/memory.js";
+import type { MaybePromise, StoredRule } from "../store.js";
+import { steadyClock, USUAL_KEYS } from "../stores/memory.js";
+import { Meter, Table } from "../stores/table.js";
 import { type GuardOptions, refuseOption } from "./options.js";
 
 /** As much of a limiter as a guard uses. */
@@ -35,25 +35,22 @@ export function counterFrom<Request>(options: GuardOptions<Request>): CounterOpt
   return limiter;
 }
 
-/** An exact window in memory. `createLimiter` would bring along all its other verbs, at 2 kB. */
+/** An exact window in memory: the meter that a memory store would keep for it, without the other verbs and stores. */
 function countingBy(limit: number, window: Duration): Counter {
-  const store = memoryStore();
-  const rules = storedRules("guard", slidingLog({ limit, window }));
-  const rule = rules[0] as StoredRule;
-  const charge = (key: Key, cost: number): Charge[] => [
-    { rule, key: keyFor(rule, key), cost: wholeNumber("INVALID_COST", "A cost", cost, 0), partition: "" },
-  ];
-  const decide = (charges: readonly Charge[]) =>
-    combine(store.decide(charges, true) as readonly RuleDecision[]);
+  const rule: StoredRule = { ...slidingLog({ limit, window }), path: "guard" };
+  const meter = new Meter(rule, new Table(USUAL_KEYS), steadyClock);
+  const tryAcquireSync = (key: Key, cost = 1) =>
+    combine([meter.take(keyFor(rule, key), wholeNumber("INVALID_COST", "A cost", cost, 0))]);
   return {
-    rules,
+    rules: [rule],
     sync: true,
-    tryAcquireSync: (key, cost = 1) => decide(charge(key, cost)),
+    tryAcquireSync,
     async reserve(key, cost) {
-      const charges = charge(key, cost);
-      const decision = decide(charges);
+      const decision = tryAcquireSync(key, cost);
+      const [{ at }] = decision.rules as [RuleDecision];
+      const charge = { rule, key: keyFor(rule, key), cost, partition: "", at };
       return new Reservation(decision, cost, async (actual = cost) =>
-        store.settle(settlementsOf(charges, decision.rules, () => ({ actual }))),
+        meter.settle(steadyClock(), { ...charge, actual }),
       );
     },
   };

@@ -2,15 +2,7 @@
 // Forwarded headers are read from the right, past trusted hops only: each proxy appends what it saw,
 // so all that stands to the left of the first untrusted hop is the client's to write.
 import { show, wholeNumber } from "../errors.js";
-import {
-  type Address,
-  clientOfPeer,
-  clientText,
-  contains,
-  type Network,
-  parseAddress,
-  parseNetwork,
-} from "./address.js";
+import { type Address, clientText, contains, parseAddress, parseNetwork } from "./address.js";
 import { refuseOption } from "./options.js";
 
 /**
@@ -42,50 +34,62 @@ const UNKNOWN = "unknown";
 const LONGEST_CHAIN = 32;
 /** Looking at headers costs, so a misconfigured proxy is looked for among the first requests alone. */
 const REQUESTS_LOOKED_AT = 1000;
-/** Parsing an IPv6 address takes longer than a decision, and a connection brings many requests. */
-const MOST_KNOWN = 1000;
+/** Parsing an address takes longer than a decision, and a connection brings many requests. */
+const MOST_KNOWN = 10_000;
 
 /** Reads clients as the options say; options that would let clients name themselves are refused. */
 export function clientReader<Request>(options: AddressOptions, read: ReadHeader<Request>): ClientOf<Request> {
-  const prefix = wholeNumber("INVALID_OPTION", "ipv6Prefix", options.ipv6Prefix ?? 64, 1, 128);
+  const lookUp = clients(wholeNumber("INVALID_OPTION", "ipv6Prefix", options.ipv6Prefix ?? 64, 1, 128));
   const trust = checkTrust(options.trustProxy);
-  if (trust === undefined) return untrusting(prefix, read);
+  if (trust === undefined) return untrusting(lookUp, read);
   const { header, trusts } = trust;
   const value = header === "forwarded" ? forwardedFor : bareAddress;
-  return (request, peer) => {
-    let client = peer === undefined ? undefined : parseAddress(peer);
-    let chain = trusts(client, 0) ? read(request, header) : undefined;
+  return (request, peer = "") => {
+    let client = lookUp(peer);
+    let chain = trusts(client?.address, 0) ? read(request, header) : undefined;
     for (let hop = 1; chain !== undefined && hop <= LONGEST_CHAIN; hop++) {
       const comma = chain.lastIndexOf(",");
-      const address = parseAddress(value(chain.slice(comma + 1).trim()));
-      if (!address) break;
-      client = address;
-      chain = comma > 0 && trusts(client, hop) ? chain.slice(0, comma) : undefined;
+      const before = lookUp(value(chain.slice(comma + 1).trim()));
+      if (!before) break;
+      client = before;
+      chain = comma > 0 && trusts(client.address, hop) ? chain.slice(0, comma) : undefined;
     }
-    return client ? clientText(client, prefix) : UNKNOWN;
+    return client?.text ?? UNKNOWN;
   };
 }
 
-function untrusting<Request>(prefix: number, read: ReadHeader<Request>): ClientOf<Request> {
-  let looks = REQUESTS_LOOKED_AT;
-  const known = new Map<string, string | undefined>();
-  const clientOf = (peer: string): string | undefined => {
-    const found = known.get(peer);
-    if (found !== undefined) return found;
+interface Client {
+  readonly address: Address;
+  readonly text: string;
+}
+
+type LookUp = (text: string) => Client | undefined;
+
+/** Who an address is; those seen lately are remembered. */
+function clients(ipv6Prefix: number): LookUp {
+  const known = new Map<string, Client>();
+  return (text) => {
+    const client = known.get(text);
+    const address = client ? undefined : parseAddress(text);
+    if (!address) return client;
     if (known.size >= MOST_KNOWN) known.clear();
-    const client = clientOfPeer(peer, prefix);
-    known.set(peer, client);
-    return client;
+    const made = { address, text: clientText(address, ipv6Prefix) };
+    known.set(text, made);
+    return made;
   };
+}
+
+function untrusting<Request>(lookUp: LookUp, read: ReadHeader<Request>): ClientOf<Request> {
+  let looks = REQUESTS_LOOKED_AT;
   return (request, peer) => {
     if (looks > 0 && looks-- > 0 && (read(request, "x-forwarded-for") ?? read(request, "forwarded"))) {
       looks = 0;
       console.warn(
-        "sluice: a request came with X-Forwarded-For or Forwarded, but no proxy is trusted, so the header is ignored. " +
-          "If this server stands behind a proxy, all its clients now count as one: set trustProxy to the number of proxies.",
+        "sluice: X-Forwarded-For or Forwarded is ignored, since no proxy is trusted. " +
+          "Behind a proxy all clients now count as one: set trustProxy to the number of proxies.",
       );
     }
-    return peer?.includes(":") ? clientOf(peer) : peer;
+    return peer?.includes(":") ? lookUp(peer)?.text : peer;
   };
 }
 
@@ -99,42 +103,45 @@ function checkTrust(option: unknown): Trust | undefined {
   if (option === undefined || option === false || option === 0) return undefined;
   if (option === true) {
     refuseOption(
-      "trustProxy: true would take the client's own word for its address, as the leftmost entry of X-Forwarded-For " +
-        "is the client's to write. Give the number of proxies in front of this server, such as 1, or their CIDRs",
+      "trustProxy: true would take the client's own word for its address: the leftmost entry of X-Forwarded-For. " +
+        "Give the number of proxies in front of this server, or their CIDRs",
     );
   }
-  if (typeof option === "number") return trustHops(option, undefined);
-  if (Array.isArray(option)) return trustNetworks(option, undefined);
-  if (typeof option !== "object" || option === null) {
-    refuseOption(`trustProxy must be a number of proxies or a list of CIDRs; got ${show(option)}`);
+  const {
+    hops,
+    from,
+    header = "x-forwarded-for",
+  } = typeof option === "number"
+    ? { hops: option }
+    : Array.isArray(option)
+      ? { from: option }
+      : Object(option);
+  if ((hops === undefined) === (from === undefined)) {
+    refuseOption(
+      `trustProxy must be a number of proxies or a list of CIDRs, or have one of hops and from; got ${show(option)}`,
+    );
   }
-  const { hops, from, header } = option as { hops?: unknown; from?: unknown; header?: unknown };
-  if ((hops === undefined) === (from === undefined))
-    refuseOption("trustProxy must have one of hops and from");
-  return hops === undefined ? trustNetworks(from, header) : trustHops(hops, header);
+  if (typeof header !== "string" || !/^[\w-]+$/.test(header)) {
+    refuseOption(`trustProxy's header must be a header's name; got ${show(header)}`);
+  }
+  return { header: header.toLowerCase(), trusts: from === undefined ? trustHops(hops) : trustNetworks(from) };
 }
 
-function trustHops(option: unknown, header: unknown): Trust {
+function trustHops(option: unknown): Trust["trusts"] {
   const hops = wholeNumber("INVALID_OPTION", "trustProxy", option, 1, LONGEST_CHAIN);
-  return { header: checkHeader(header), trusts: (_, hop) => hop < hops };
+  return (_, hop) => hop < hops;
 }
 
-function trustNetworks(option: unknown, header: unknown): Trust {
+function trustNetworks(option: unknown): Trust["trusts"] {
   if (!Array.isArray(option) || option.length === 0) {
     refuseOption(`trustProxy's CIDRs must be a list such as ["10.0.0.0/8"]; got ${show(option)}`);
   }
-  const networks = option.map((text: unknown): Network => {
-    const network = typeof text === "string" ? parseNetwork(text) : undefined;
-    return network ?? refuseOption(`trustProxy has ${show(text)}, which is neither an address nor a CIDR`);
-  });
-  const trusts = (address: Address | undefined) =>
-    address !== undefined && networks.some((network) => contains(network, address));
-  return { header: checkHeader(header), trusts };
-}
-
-function checkHeader(header: unknown = "x-forwarded-for"): string {
-  if (typeof header === "string" && /^[\w-]+$/.test(header)) return header.toLowerCase();
-  return refuseOption(`trustProxy's header must be a header's name; got ${show(header)}`);
+  const networks = option.map(
+    (text: unknown) =>
+      parseNetwork(String(text)) ??
+      refuseOption(`trustProxy has ${show(text)}, which is neither an address nor a CIDR`),
+  );
+  return (address) => address !== undefined && networks.some((network) => contains(network, address));
 }
 
 /** An entry of X-Forwarded-For, without the port that some proxies add. */

@@ -14,7 +14,8 @@ export interface MemoryStoreOptions {
   readonly clock?: () => number;
 }
 
-/** V8 cannot hold many more entries in one Map. */
+/** How many keys a rule keeps unless told, and at most: V8 cannot hold many more entries in one Map. */
+export const USUAL_KEYS = 1_000_000;
 const MOST_KEYS = 10_000_000;
 
 /**
@@ -22,7 +23,7 @@ const MOST_KEYS = 10_000_000;
  * it; no timers: each new key pays for looking at two old ones.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
-  const { clock = steadyClock, maxKeys = 1_000_000 } = options;
+  const { clock = steadyClock, maxKeys = USUAL_KEYS } = options;
   wholeNumber("INVALID_OPTION", "maxKeys", maxKeys, 1, MOST_KEYS);
   if (typeof clock !== "function") refuseClock(clock);
   return new MemoryStore(clock === steadyClock ? clock : checked(clock), maxKeys);
@@ -32,7 +33,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 const told = new Float64Array(2);
 
 /** The system's clock, but where that steps back this one goes on from where it was. */
-function steadyClock(): number {
+export function steadyClock(): number {
   const now = Date.now() + told[1];
   if (now < told[0]) {
     told[1] += told[0] - now;
