@@ -57,7 +57,7 @@ test("bad options of a route show when it is declared", async () => {
   const app = fastify();
   await app.register(rateLimit);
   expect(() => app.get("/", { config: { rateLimit: { limit: 0, window: "1h" } } }, () => "ok")).toThrow(
-    "slidingLog's limit",
+    "A guard's limit",
   );
   await expect(fastify().register(rateLimit, { hook: "onSend" as never })).rejects.toThrow("hook must be");
 });

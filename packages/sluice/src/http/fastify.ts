@@ -10,7 +10,7 @@ import { show } from "../errors.js";
 import type { Limiter } from "../limiter.js";
 import type { MaybePromise } from "../store.js";
 import { counterFrom } from "./counter.js";
-import { createGuard, type Guard, type GuardDecision, type Platform, type Verdict } from "./guard.js";
+import { createGuard, type Guard, type GuardDecision, judge, type Platform, type Verdict } from "./guard.js";
 import { nodePlatform, settleAtEnd } from "./nodeResponse.js";
 import { type CommonOptions, checkNames, type GuardOptions, refuseOption } from "./options.js";
 
@@ -85,7 +85,7 @@ export const rateLimit: FastifyPluginAsync<PluginOptions> = async (instance, opt
   instance.addHook("onRoute", ({ config }) => void guardOf(config?.rateLimit));
   instance.addHook(hook as "onRequest", (request, reply, done) => {
     const guard = guardOf(request.routeOptions.config.rateLimit);
-    if (guard) judge(guard, request, reply, done);
+    if (guard) judgeRequest(guard, request, reply, done);
     else done();
   });
 };
@@ -98,28 +98,23 @@ Object.assign(rateLimit, {
 /** A guard as a hook of a route, `onRequest` or `preHandler`, besides or in place of the plugin. */
 export function rateLimitHook(options: RateLimitOptions): onRequestHookHandler {
   const guard = createGuard(options, platform);
-  return (request, reply, done) => judge(guard, request, reply, done);
+  return (request, reply, done) => judgeRequest(guard, request, reply, done);
 }
 
-function judge(
+function judgeRequest(
   guard: Guard<FastifyRequest>,
   request: FastifyRequest,
   reply: FastifyReply,
   done: (error?: Error) => void,
 ): void {
-  let passes: boolean | Promise<boolean>;
-  try {
-    const verdict = guard.admit(request, request.rateLimit ?? undefined);
-    passes =
-      verdict instanceof Promise
-        ? verdict.then((verdict) => obey(verdict, request, reply))
-        : obey(verdict, request, reply);
-  } catch (error) {
-    done(error as Error);
-    return;
-  }
-  if (passes === true) done();
-  else if (passes) passes.then((passes) => passes && done(), done);
+  judge(
+    guard,
+    request,
+    request.rateLimit ?? undefined,
+    (verdict) => obey(verdict, request, reply),
+    done,
+    done as (error: unknown) => void,
+  );
 }
 
 /** Whether the request passes; if not, its answer is sent. */

@@ -82,3 +82,31 @@ test("a Redis that dies and comes back: 503 at once while it is out, and exact a
   await close();
   await server.stop();
 });
+
+test("a rule of the guard's own settles as a limiter's does, and what cannot be settled stays taken", async () => {
+  const reported: unknown[] = [];
+  const actual = [0, 1, Number.NaN];
+  const guard = createGuard(
+    {
+      limit: 3,
+      window: "1h",
+      cost: 2,
+      settle: () => actual.shift() ?? 0,
+      onError: (error) => reported.push(error),
+    },
+    platform,
+  );
+  const ask = async () => {
+    const verdict = await guard.admit({});
+    const answer = { status: 200, bytes: 0, aborted: false };
+    verdict?.settle?.(answer);
+    verdict?.settle?.(answer); // once is all that counts
+    await new Promise(setImmediate);
+    return verdict?.decision;
+  };
+  expect(await ask()).toMatchObject({ allowed: true, rule: "1h", remaining: 1 });
+  expect(await ask()).toMatchObject({ allowed: true, remaining: 1 });
+  expect(await ask()).toMatchObject({ allowed: true, remaining: 0 });
+  expect(await ask()).toMatchObject({ allowed: false, remaining: 0 });
+  expect(reported).toMatchObject([{ code: "INVALID_COST" }]);
+});

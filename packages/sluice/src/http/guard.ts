@@ -1,14 +1,13 @@
 // The engine under every adapter: whom a request counts for, what the limiter says, what the client is told.
 // It knows nothing of frameworks or of Node; an adapter reads requests for it and carries out its verdicts.
 import { combine, type Decision } from "../decision.js";
-import { SluiceError, wholeNumber } from "../errors.js";
-import type { Key } from "../key.js";
-import type { Reservation } from "../reservation.js";
+import { SluiceError } from "../errors.js";
+import { type Key, keyFor } from "../key.js";
 import type { MaybePromise } from "../store.js";
-import { type Counter, counterFrom } from "./counter.js";
+import { type Counter, counterFrom, type Reserved } from "./counter.js";
 import { type Header, rateLimitHeaders } from "./headers.js";
 import { keyReader } from "./key.js";
-import { type Answer, checkOptions, checkParts, type GuardOptions } from "./options.js";
+import { type Answer, checkOptions, type GuardOptions } from "./options.js";
 import { clientReader } from "./proxy.js";
 import { type Refusal, refusalOf } from "./refusal.js";
 
@@ -52,44 +51,33 @@ export function createGuard<Request>(
   options: GuardOptions<Request>,
   platform: Platform<Request>,
 ): Guard<Request> {
-  checkOptions(options);
-  const { skip, cost = 1, refuse, settle, exposeHeaders, unit } = options;
-  const { headers: format = "draft-11", onOutage = "open" } = options;
-  const timeoutMs = wholeNumber("INVALID_OPTION", "timeoutMs", options.timeoutMs ?? 1000, 1, 2 ** 31 - 1);
   const counter = counterFrom(options);
+  checkOptions(options);
+  const { skip, cost = 1, refuse, settle, exposeHeaders, unit, onError = printFirst() } = options;
+  const { headers: format = "draft-11", onOutage = "open", timeoutMs = 1000 } = options;
   const clientOf = clientReader<Request>(options, platform.header);
   const ip = (request: Request) => clientOf(request, platform.peer(request)) ?? refuseUnknown();
-  const { keyOf, parts } = keyReader(options.key, { ip, header: platform.header, route: platform.route });
-  if (typeof counter !== "function" && parts) checkParts(counter.rules, parts);
-  const report = reporter(options.onError);
+  const { keyOf, sample } = keyReader(options.key, { ...platform, ip });
+  // A rule that counts by what the key lacks is found out now, rather than at each request.
+  if (typeof counter !== "function" && sample) for (const rule of counter.rules) keyFor(rule, sample);
 
-  function choose(request: Request, previous: GuardDecision | undefined): MaybePromise<Verdict> {
-    const key = keyOf(request);
-    if (typeof counter !== "function" && typeof cost === "number") {
-      return decide(request, previous, counter, key, cost);
-    }
-    return then(typeof counter === "function" ? counter(request) : counter, (chosen) =>
-      then(typeof cost === "function" ? cost(request) : cost, (units) =>
-        decide(request, previous, chosen, key, units),
-      ),
-    );
-  }
-
-  function decide(
-    request: Request,
-    previous: GuardDecision | undefined,
-    counter: Counter,
-    key: Key,
-    cost: number,
-  ): MaybePromise<Verdict> {
-    if (!counter.sync || settle) return reserve(request, previous, counter, key, cost);
-    let decision: Decision;
-    try {
-      decision = counter.tryAcquireSync(key, cost);
-    } catch (error) {
-      decision = outage(request, counter, error);
-    }
-    return verdict(request, previous, counter, decision, undefined);
+  function admit(request: Request, previous?: GuardDecision): MaybePromise<Verdict | undefined> {
+    return then(skip?.(request), (skips) => {
+      if (skips) return undefined;
+      return then(typeof counter === "function" ? counter(request) : counter, (counter) =>
+        then(typeof cost === "function" ? cost(request) : cost, (cost) => {
+          const key = keyOf(request);
+          if (!counter.sync || settle) return reserve(request, previous, counter, key, cost);
+          let decision: Decision;
+          try {
+            decision = counter.tryAcquireSync(key, cost);
+          } catch (error) {
+            decision = outage(request, counter, error);
+          }
+          return verdict(request, previous, counter, decision);
+        }),
+      );
+    });
   }
 
   /** Asks a store that may be slow or dead: whatever it does, there is a verdict in time. */
@@ -101,7 +89,7 @@ export function createGuard<Request>(
     cost: number,
   ): Promise<Verdict> {
     const pending = counter.reserve(key, cost);
-    let reservation: Reservation | undefined;
+    let reservation: Reserved | undefined;
     let decision: Decision;
     try {
       reservation = await inTime(pending, timeoutMs);
@@ -109,7 +97,7 @@ export function createGuard<Request>(
     } catch (error) {
       decision = outage(request, counter, error);
       // A charge that comes through after all is right for a request that passed, and for no other.
-      pending.then((made) => (decision.allowed ? undefined : made.cancel())).catch(() => {});
+      pending.then((made) => (decision.allowed ? undefined : made.settle(0))).catch(() => {});
     }
     return verdict(request, previous, counter, decision, reservation);
   }
@@ -128,96 +116,104 @@ export function createGuard<Request>(
     previous: GuardDecision | undefined,
     { rules }: Counter,
     own: Decision,
-    reservation: Reservation | undefined,
+    reservation?: Reserved,
   ): MaybePromise<Verdict> {
-    const ownHeaders = rateLimitHeaders(format, own, rules, unit);
-    const decision =
-      previous === undefined ? withHeaders(own, ownHeaders) : joined(previous, own, ownHeaders);
+    const headers = rateLimitHeaders(format, own, rules, unit);
+    const decision = previous ? joined(previous, own, headers) : told(own, headers);
     const expose =
       exposeHeaders && platform.header(request, "origin") !== undefined
-        ? [...ownHeaders.map(([name]) => name), "Retry-After"].join(", ")
+        ? [...headers.map(([name]) => name), "Retry-After"].join(", ")
         : undefined;
-    if (own.allowed) {
-      return {
-        decision,
-        refusal: undefined,
-        expose,
-        settle: settle && reservation && settlingOnce(reservation, settle, request, report),
-      };
-    }
-    const refusal = refusalOf(own, rules, unit);
-    return then(refuse ? refuse(refusal, own, request) : refusal, (refusal) => ({
+    const carried = (refusal?: Refusal) => ({
       decision,
       refusal,
       expose,
-      settle: undefined,
-    }));
+      settle: settle && own.allowed && reservation ? settling(settle, reservation, request) : undefined,
+    });
+    if (own.allowed) return carried();
+    const refusal = refusalOf(own, rules, unit);
+    return then(refuse ? refuse(refusal, own, request) : refusal, carried);
   }
 
-  return {
-    admit: (request, previous) =>
-      skip === undefined
-        ? choose(request, previous)
-        : then(skip(request), (skips) => (skips ? undefined : choose(request, previous))),
-    report,
-  };
+  function settling(
+    settle: NonNullable<GuardOptions<Request>["settle"]>,
+    reservation: Reserved,
+    request: Request,
+  ): (answer: Answer) => void {
+    let isSettled = false;
+    return async (answer) => {
+      if (isSettled) return;
+      isSettled = true;
+      try {
+        await reservation.settle(await settle(answer, request));
+      } catch (error) {
+        report(error, request);
+      }
+    };
+  }
+
+  function report(error: unknown, request: Request): void {
+    try {
+      onError(error, request);
+    } catch {} // Whoever is told of failures cannot make another of them.
+  }
+
+  return { admit, report };
+}
+
+/**
+ * Has a request judged and the verdict obeyed; then `pass` takes those that pass, and `fail` what is no verdict.
+ * Exactly one of the two is called, or neither when the request is refused.
+ */
+export function judge<Request>(
+  guard: Guard<Request>,
+  request: Request,
+  previous: GuardDecision | undefined,
+  obey: (verdict: Verdict | undefined) => boolean,
+  pass: () => void,
+  fail: (error: unknown) => void,
+): void {
+  let passes: MaybePromise<boolean>;
+  try {
+    passes = then(guard.admit(request, previous), obey);
+  } catch (error) {
+    fail(error);
+    return;
+  }
+  if (passes === true) pass();
+  else if (passes) passes.then((passes) => passes && pass(), fail);
 }
 
 /** Goes on with a value at once where it is there, so that nothing local waits for a promise. */
 function then<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
-  const isPromise =
-    typeof value === "object" && value !== null && typeof (value as Promise<T>).then === "function";
+  const isPromise = typeof (value as Partial<Promise<T>> | null | undefined)?.then === "function";
   return isPromise ? Promise.resolve(value).then(next) : next(value as T);
 }
 
 /** What the store answers, or an error when it takes too long. */
-async function inTime<T>(pending: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
+function inTime<T>(pending: Promise<T>, timeoutMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
     const text = `The store did not answer within ${timeoutMs} ms; see \`timeoutMs\` and \`onOutage\`.`;
-    timer = setTimeout(() => reject(new SluiceError("TIMEOUT", text)), timeoutMs);
+    const timer = setTimeout(() => reject(new SluiceError("TIMEOUT", text)), timeoutMs);
+    pending.then(resolve, reject).finally(() => clearTimeout(timer));
   });
-  try {
-    return await Promise.race([pending, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
-function settlingOnce<Request>(
-  reservation: Reservation,
-  settle: NonNullable<GuardOptions<Request>["settle"]>,
-  request: Request,
-  report: Guard<Request>["report"],
-): (answer: Answer) => void {
-  let isSettled = false;
-  return (answer) => {
-    if (isSettled) return;
-    isSettled = true;
-    const settled = (async () => reservation.settle(await settle(answer, request)))();
-    settled.catch((error: unknown) => report(error, request));
-  };
-}
-
-function reporter<Request>(onError: GuardOptions<Request>["onError"]): Guard<Request>["report"] {
+function printFirst(): (error: unknown) => void {
   let isQuiet = false;
-  return (error, request) => {
-    if (onError) {
-      try {
-        onError(error, request);
-      } catch {} // Whoever is told of failures cannot make another of them.
-    } else if (!isQuiet) {
-      isQuiet = true;
-      console.warn("sluice: a guard failed; pass `onError` to be told of every failure.", error);
-    }
+  return (error) => {
+    if (!isQuiet) console.warn("sluice: a guard failed; pass `onError` to be told of every failure.", error);
+    isQuiet = true;
   };
 }
 
-/** Spelled out, since a spread costs as much as all the rest of a decision. */
-function withHeaders(decision: Decision, headers: readonly Header[]): GuardDecision {
-  const { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules, degraded } = decision;
-  const numbers = { allowed, rule, limit, remaining, retryAfterMs, resetAfterMs, rules, headers };
-  return degraded === undefined ? numbers : { ...numbers, degraded };
+/** The decision, which was made for this request alone, with the headers on it: a copy costs as much as the rest. */
+function told(
+  decision: Decision & { headers?: readonly Header[] },
+  headers: readonly Header[],
+): GuardDecision {
+  decision.headers = headers;
+  return decision as GuardDecision;
 }
 
 /** One decision out of two guards': lists grow, single values are those of the binding rule. */
@@ -226,24 +222,21 @@ function joined(previous: GuardDecision, own: Decision, ownHeaders: readonly Hea
   const degraded = own.degraded ?? previous.degraded;
   const both = rules.length === 0 || !own.allowed ? { ...own, rules } : combine(rules);
   const binds = !own.allowed || (both.limit === own.limit && both.remaining === own.remaining);
-  const headers: Header[] = [...previous.headers];
-  for (const header of ownHeaders) {
-    const [name, value] = header;
-    const at = headers.findIndex(([known]) => known === name);
-    const before = headers[at]?.[1];
-    if (before === undefined) headers.push(header);
+  const headers = new Map(previous.headers);
+  for (const [name, value] of ownHeaders) {
+    const before = headers.get(name);
     // Retry-After speaks for the guard that refuses, so what is left elsewhere must not outlast it.
-    else if (name === "RateLimit-Policy" || (own.allowed && value.startsWith('"')))
-      headers[at] = [name, `${before}, ${value}`];
-    else if (binds) headers[at] = header;
+    const grows = name === "RateLimit-Policy" || (own.allowed && value.startsWith('"'));
+    if (before && grows) headers.set(name, `${before}, ${value}`);
+    else if (!before || binds) headers.set(name, value);
   }
-  return { ...both, ...(degraded && { degraded }), headers };
+  return { ...both, ...(degraded && { degraded }), headers: [...headers] };
 }
 
 function refuseUnknown(): never {
   throw new SluiceError(
     "NO_ADDRESS",
-    "The request's client has no known address, so it cannot be counted by it. Behind a proxy, or on a Unix socket, " +
-      "set trustProxy; elsewhere give the guard a key or, where it takes one, a `peer` function.",
+    "The client has no known address to count it by: behind a proxy or on a Unix socket set trustProxy, " +
+      "elsewhere give the guard a key or a `peer` function.",
   );
 }

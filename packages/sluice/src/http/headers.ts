@@ -22,26 +22,23 @@ export function rateLimitHeaders(
   unit?: string,
 ): readonly Header[] {
   const { limit, remaining, degraded } = decision;
-  if (format === false || degraded === "open" || degraded === "closed") return NONE;
-  if (format === "draft-11") {
-    const { policy, names } = fixedParts(rules, unit);
-    return [policy, ["RateLimit", limits(decision, names)]];
-  }
+  if (format === false || degraded === "open" || degraded === "closed") return [];
+  const { policy, names } = fixedParts(format, rules, unit);
+  if (format === "draft-11") return [policy, ["RateLimit", limits(decision, names)]];
   const reset = windowLeft(decision, decision);
   if (format === "draft-7") {
-    return [
-      ["RateLimit-Policy", olderPolicies(rules)],
-      ["RateLimit", `limit=${limit}, remaining=${remaining}, reset=${reset}`],
-    ];
+    return [policy, ["RateLimit", `limit=${limit}, remaining=${remaining}, reset=${reset}`]];
   }
-  const prefix = format === "draft-6" ? "RateLimit" : "X-RateLimit";
-  const now = format === "draft-6" ? 0 : Math.ceil(Date.now() / 1000);
-  const values: Header[] = [
-    [`${prefix}-Limit`, String(limit)],
-    [`${prefix}-Remaining`, String(remaining)],
-    [`${prefix}-Reset`, String(now + reset)],
-  ];
-  return format === "draft-6" ? [["RateLimit-Policy", olderPolicies(rules)], ...values] : values;
+  const isLegacy = format === "legacy";
+  const values = {
+    Limit: limit,
+    Remaining: remaining,
+    Reset: isLegacy ? reset + Math.ceil(Date.now() / 1000) : reset,
+  };
+  const headers = Object.entries(values).map(
+    ([name, value]): Header => [`${isLegacy ? "X-" : ""}RateLimit-${name}`, String(value)],
+  );
+  return isLegacy ? headers : [policy, ...headers];
 }
 
 /** Whole seconds until the cost that was refused fits, rounded up; undefined when it never does. */
@@ -49,9 +46,9 @@ export function retryAfterSeconds(decision: { readonly retryAfterMs: number }): 
   return Number.isFinite(decision.retryAfterMs) ? Math.ceil(decision.retryAfterMs / 1000) : undefined;
 }
 
-const NONE: readonly Header[] = [];
 /** What changes with the rules alone, and those are the same for most requests. */
 interface FixedParts {
+  readonly format: HeaderFormat;
   readonly unit: string | undefined;
   readonly policy: Header;
   /** How each rule's item of RateLimit begins. */
@@ -60,22 +57,21 @@ interface FixedParts {
 
 const known = new WeakMap<readonly Rule[], FixedParts>();
 
-function fixedParts(rules: readonly Rule[], unit: string | undefined): FixedParts {
+function fixedParts(format: HeaderFormat, rules: readonly Rule[], unit: string | undefined): FixedParts {
   const parts = known.get(rules);
-  if (parts !== undefined && parts.unit === unit) return parts;
+  if (parts !== undefined && parts.format === format && parts.unit === unit) return parts;
   const inUnit = unit === undefined ? "" : `;qu="${unit}"`;
-  const items = rules.map(({ name, limit, window }) => `"${name}";q=${limit}${inUnit}${inSeconds(window)}`);
+  const items = rules.map(({ name, limit, window }) =>
+    format === "draft-11" ? `"${name}";q=${limit}${inUnit}${inSeconds(window)}` : limit + inSeconds(window),
+  );
   const made: FixedParts = {
+    format,
     unit,
     policy: ["RateLimit-Policy", items.join(", ")],
     names: rules.map(({ name }, i) => `${i === 0 ? "" : ", "}"${name}";r=`),
   };
   known.set(rules, made);
   return made;
-}
-
-function olderPolicies(rules: readonly Rule[]): string {
-  return rules.map(({ limit, window }) => `${limit}${inSeconds(window)}`).join(", ");
 }
 
 /** Windows of less than a second cannot be told in seconds, and others are rounded up. */

@@ -36,18 +36,14 @@ export interface KeySources<Request> {
 /** Longer parts count as missing: whoever sends one counts by address. */
 const LONGEST_PART = 1024;
 
-/** Compiles the option. `parts` names a record's parts, and is undefined where the key is another's to make. */
+/** Compiles the option. `sample` has the parts that every key will have; undefined where a function makes keys. */
 export function keyReader<Request>(
   option: KeyOption<Request> = "ip",
   sources: KeySources<Request>,
-): { readonly keyOf: (request: Request) => Key; readonly parts: readonly string[] | undefined } {
-  if (option === "ip") return { keyOf: sources.ip, parts: [] };
+): { readonly keyOf: (request: Request) => Key; readonly sample: Key | undefined } {
+  if (typeof option === "string") return { keyOf: partReader(option, sources), sample: option };
   if (typeof option === "function") {
-    return { keyOf: (request) => wholeKey(option(request), request, sources), parts: undefined };
-  }
-  if (typeof option === "string") {
-    const read = partReader(option, sources);
-    return { keyOf: (request) => present(read(request), request, sources), parts: [] };
+    return { keyOf: (request) => wholeKey(option(request), request, sources), sample: undefined };
   }
   if (typeof option !== "object" || option === null) {
     refuseOption(`key must be a part such as "ip", a function, or several parts; got ${show(option)}`);
@@ -58,39 +54,43 @@ export function keyReader<Request>(
   const parts = given.map(([name]) => checkName("A key part's name", name));
   if (parts.length === 0) refuseOption("key has no parts; leave it out to count by address");
   if (new Set(parts).size < parts.length) refuseOption(`key names a part twice: ${parts.join(", ")}`);
-  const readers = given.map(([, part]) =>
-    part === "ip" ? undefined : typeof part === "function" ? part : partReader(part, sources),
-  );
+  const readers = given.map(([, part]) => partReader(part, sources));
   const keyOf = (request: Request): Key => {
     const key: Record<string, string> = {};
-    for (let i = 0; i < parts.length; i++) {
-      const read = readers[i];
-      key[parts[i] as string] = read ? present(read(request), request, sources) : sources.ip(request);
-    }
+    for (const [i, name] of parts.entries()) key[name] = (readers[i] as (typeof readers)[0])(request);
     return key;
   };
-  return { keyOf, parts };
+  return { keyOf, sample: Object.fromEntries(given.map(([name]) => [name, name])) };
 }
 
-function partReader<Request>(part: NamedPart, sources: KeySources<Request>): PartOf<Request> {
+/** Reads a part of every request: where one has none, the client's address marked as a stand-in. */
+function partReader<Request>(
+  part: NamedPart | PartOf<Request>,
+  sources: KeySources<Request>,
+): (request: Request) => string {
   if (part === "ip") return sources.ip;
+  const read = typeof part === "function" ? part : namedPart(part, sources);
+  return (request) => present(read(request), request, sources);
+}
+
+function namedPart<Request>(part: NamedPart, sources: KeySources<Request>): PartOf<Request> {
   if (part === "route") {
     return (
       sources.route ??
-      refuseOption(`key has "route", but there are no routes here; use a function that names the handler`)
+      refuseOption('key has "route", but there are no routes here; use a function that names the handler')
     );
   }
-  const name = /^header:([\w-]+)$/.exec(part)?.[1]?.toLowerCase();
+  const [, name] = /^header:([\w-]+)$/.exec(part) ?? [];
   if (name === undefined) {
     refuseOption(`key has ${show(part)}; parts are "ip", "route", "header:<name>" and functions`);
   }
-  return (request) => sources.header(request, name);
+  const lowerCase = name.toLowerCase();
+  return (request) => sources.header(request, lowerCase);
 }
 
-/** The part's value, or the client's address marked as a stand-in. */
 function present<Request>(value: unknown, request: Request, sources: KeySources<Request>): string {
   if (typeof value === "string" && value !== "" && value.length <= LONGEST_PART) return unmarked(value);
-  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  if (Number.isFinite(value)) return String(value);
   return `?${sources.ip(request)}`;
 }
 

@@ -1,6 +1,6 @@
 // How a verdict is carried out on Node's own request and response, which most frameworks pass through.
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Guard, GuardDecision, Platform, Verdict } from "./guard.js";
+import { type Guard, type GuardDecision, judge, type Platform, type Verdict } from "./guard.js";
 import type { Answer } from "./options.js";
 import type { Refusal } from "./refusal.js";
 
@@ -9,16 +9,10 @@ export type GuardedMessage = IncomingMessage & { rateLimit?: GuardDecision };
 
 export const nodePlatform: Platform<IncomingMessage> = {
   peer: ({ socket }) => socket.remoteAddress ?? (socket.destroyed ? "gone" : undefined),
-  header({ headers }, name) {
-    const value = headers[name];
-    return Array.isArray(value) ? value.join(", ") : value;
-  },
+  header: ({ headers }, name) => headers[name]?.toString(),
 };
 
-/**
- * Judges a request and carries the verdict out: `pass` goes on, `fail` takes what is no verdict.
- * Exactly one of the two is called, or neither when the request is refused.
- */
+/** Judges a request and carries the verdict out, as `judge` says. */
 export function guardMessage<Request extends GuardedMessage>(
   guard: Guard<Request>,
   request: Request,
@@ -26,19 +20,7 @@ export function guardMessage<Request extends GuardedMessage>(
   pass: () => void,
   fail: (error: unknown) => void,
 ): void {
-  let passes: boolean | Promise<boolean>;
-  try {
-    const verdict = guard.admit(request, request.rateLimit);
-    passes =
-      verdict instanceof Promise
-        ? verdict.then((verdict) => obey(verdict, request, response))
-        : obey(verdict, request, response);
-  } catch (error) {
-    fail(error);
-    return;
-  }
-  if (passes === true) pass();
-  else if (passes) passes.then((passes) => passes && pass(), fail);
+  judge(guard, request, request.rateLimit, (verdict) => obey(verdict, request, response), pass, fail);
 }
 
 /** Whether the request passes; if not, its answer is sent. Settling is arranged for. */
@@ -50,15 +32,10 @@ function obey(verdict: Verdict | undefined, request: GuardedMessage, response: S
   // Someone may have answered while the store was asked: a timeout, or a client that has gone.
   if (!response.headersSent) {
     for (const [name, value] of decision.headers) response.setHeader(name, value);
-    if (expose !== undefined) appendTo(response, "Access-Control-Expose-Headers", expose);
+    if (expose) response.appendHeader("Access-Control-Expose-Headers", expose);
     if (refusal) send(response, refusal);
   }
   return refusal === undefined;
-}
-
-function appendTo(response: ServerResponse, name: string, value: string): void {
-  const before = response.getHeader(name);
-  response.setHeader(name, before === undefined ? value : `${before}, ${value}`);
 }
 
 /** Sends a refusal as the whole answer. */
@@ -100,22 +77,17 @@ export function settleAtEnd(
 
 function countBytes(response: ServerResponse): () => number {
   let bytes = 0;
-  const count = (chunk: unknown, encoding: unknown) => {
-    if (typeof chunk === "string") bytes += Buffer.byteLength(chunk, encodingOf(encoding));
-    else if (chunk instanceof Uint8Array) bytes += chunk.byteLength;
-  };
-  const { write, end } = response;
-  response.write = function (this: ServerResponse, ...args: unknown[]) {
-    count(args[0], args[1]);
-    return Reflect.apply(write, this, args);
-  } as typeof write;
-  response.end = function (this: ServerResponse, ...args: unknown[]) {
-    count(args[0], args[1]);
-    return Reflect.apply(end, this, args);
-  } as typeof end;
+  for (const name of ["write", "end"] as const) {
+    const send = response[name];
+    response[name] = function (this: ServerResponse, chunk: unknown, encoding: unknown, ...rest: unknown[]) {
+      if (typeof chunk === "string" || chunk instanceof Uint8Array) {
+        bytes += Buffer.byteLength(
+          chunk,
+          typeof encoding === "string" ? (encoding as BufferEncoding) : "utf8",
+        );
+      }
+      return Reflect.apply(send, this, [chunk, encoding, ...rest]);
+    } as typeof response.write & typeof response.end;
+  }
   return () => bytes;
-}
-
-function encodingOf(encoding: unknown): BufferEncoding | undefined {
-  return typeof encoding === "string" ? (encoding as BufferEncoding) : undefined;
 }

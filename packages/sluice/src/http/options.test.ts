@@ -10,12 +10,12 @@ const platform: Platform<object> = { peer: () => "192.0.2.1", header: () => unde
 const limiter = hour(1);
 
 test.each<[object | undefined, string]>([
-  [undefined, "A guard takes { limiter } or { limit, window }"],
-  [{}, "needs a limiter, or a limit and a window"],
-  [{ limit: 1 }, "needs a limiter, or a limit and a window"],
-  [{ limiter, limit: 1, window: "1m" }, "not both"],
-  [{ limiter: {} }, "must be made by createLimiter"],
-  [{ limit: 0, window: "1m" }, "slidingLog's limit"],
+  [undefined, "A guard takes either a limiter, made by"],
+  [{}, "or a limit and a window; got limiter undefined, limit undefined, window undefined"],
+  [{ limit: 1 }, "or a limit and a window; got limiter undefined, limit 1, window undefined"],
+  [{ limiter, limit: 1, window: "1m" }, 'got limiter an object, limit 1, window "1m"'],
+  [{ limiter: {} }, "made by createLimiter or chosen by a function"],
+  [{ limit: 0, window: "1m" }, "A guard's limit"],
   [{ limiter, headers: "draft-8" }, "headers must be one of"],
   [{ limiter, onOutage: "pass" }, 'onOutage must be "open" or "closed"'],
   [{ limiter, skip: true }, "skip must be a function"],
@@ -27,8 +27,11 @@ test.each<[object | undefined, string]>([
   [{ limiter, trustProxy: true }, "the client's own word"],
   [{ limiter, trustproxy: 1 }, 'A guard has no option "trustproxy"; it has limiter, limit, window, key,'],
   [{ limiter, hook: "preHandler" }, 'A guard has no option "hook"'],
-  [{ limiter: hour(1, ["user"]) }, 'Rule "hour" counts by user, but the guard\'s key has no user'],
-  [{ limiter: hour(1, ["user"]), key: ["ip"] }, "has no user"],
+  [
+    { limiter: hour(1, ["user"]) },
+    'Rule "hour" counts by user, so its key must be an object with these; got "ip"',
+  ],
+  [{ limiter: hour(1, ["user"]), key: ["ip"] }, 'counts by "user", so that part of the key must be'],
 ])("%j are refused at the start", (options, message) => {
   expect(() => createGuard(options as GuardOptions<object>, platform)).toThrow(message);
 });

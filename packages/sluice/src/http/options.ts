@@ -3,7 +3,7 @@ import type { Decision } from "../decision.js";
 import type { Duration } from "../duration.js";
 import { SluiceError, show, wholeNumber } from "../errors.js";
 import type { Limiter } from "../limiter.js";
-import { checkName, type Rule } from "../rule.js";
+import { checkName } from "../rule.js";
 import type { MaybePromise } from "../store.js";
 import { HEADER_FORMATS, type HeaderFormat } from "./headers.js";
 import type { KeyOption } from "./key.js";
@@ -90,11 +90,8 @@ export function checkNames(options: object): void {
 
 /** Refuses bad values, except of what others check where they use it. */
 export function checkOptions<Request>(options: GuardOptions<Request>): void {
-  if (typeof options !== "object" || options === null) {
-    refuseOption(`A guard takes { limiter } or { limit, window }; got ${show(options)}`);
-  }
   checkNames(options);
-  const { headers = "draft-11", onOutage = "open", unit, cost = 1 } = options;
+  const { headers = "draft-11", onOutage = "open", unit, cost = 1, timeoutMs = 1000 } = options;
   if (!HEADER_FORMATS.includes(headers)) {
     refuseOption(`headers must be one of ${HEADER_FORMATS.map(show).join(", ")}; got ${show(headers)}`);
   }
@@ -108,20 +105,8 @@ export function checkOptions<Request>(options: GuardOptions<Request>): void {
     }
   }
   if (typeof cost !== "function") wholeNumber("INVALID_COST", "A guard's cost", cost, 0);
+  wholeNumber("INVALID_OPTION", "timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
   if (unit !== undefined) checkName("A guard's unit", unit);
-}
-
-/** Finds out at the start, rather than at each request, that a rule counts by what the key lacks. */
-export function checkParts(rules: readonly Rule[], parts: readonly string[]): void {
-  for (const { name, by = [] } of rules) {
-    const missing = by.filter((part) => !parts.includes(part));
-    if (missing.length > 0) {
-      refuseOption(
-        `Rule "${name}" counts by ${by.join(", ")}, but the guard's key has no ${missing.join(", ")}; ` +
-          `name its parts, such as key: ["ip"] or key: { user: (request) => request.user.id }`,
-      );
-    }
-  }
 }
 
 export function refuseOption(message: string): never {

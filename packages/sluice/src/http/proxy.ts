@@ -103,8 +103,8 @@ function checkTrust(option: unknown): Trust | undefined {
   if (option === undefined || option === false || option === 0) return undefined;
   if (option === true) {
     refuseOption(
-      "trustProxy: true would take the client's own word for its address: the leftmost entry of X-Forwarded-For. " +
-        "Give the number of proxies in front of this server, or their CIDRs",
+      "trustProxy: true would take the client's own word for its address; " +
+        "give the number of proxies in front of this server, or their CIDRs",
     );
   }
   const {
