@@ -62,22 +62,35 @@ export function createGuard<Request>(
   if (typeof counter !== "function" && sample) for (const rule of counter.rules) keyFor(rule, sample);
 
   function admit(request: Request, previous?: GuardDecision): MaybePromise<Verdict | undefined> {
+    // What most guards are told is all there, so that a request is judged without anything made for it on the way.
+    if (skip === undefined && typeof counter !== "function" && typeof cost === "number") {
+      return decide(request, previous, counter, cost);
+    }
     return then(skip?.(request), (skips) => {
       if (skips) return undefined;
       return then(typeof counter === "function" ? counter(request) : counter, (counter) =>
-        then(typeof cost === "function" ? cost(request) : cost, (cost) => {
-          const key = keyOf(request);
-          if (!counter.sync || settle) return reserve(request, previous, counter, key, cost);
-          let decision: Decision;
-          try {
-            decision = counter.tryAcquireSync(key, cost);
-          } catch (error) {
-            decision = outage(request, counter, error);
-          }
-          return verdict(request, previous, counter, decision);
-        }),
+        then(typeof cost === "function" ? cost(request) : cost, (cost) =>
+          decide(request, previous, counter, cost),
+        ),
       );
     });
+  }
+
+  function decide(
+    request: Request,
+    previous: GuardDecision | undefined,
+    counter: Counter,
+    cost: number,
+  ): MaybePromise<Verdict> {
+    const key = keyOf(request);
+    if (!counter.sync || settle) return reserve(request, previous, counter, key, cost);
+    let decision: Decision;
+    try {
+      decision = counter.tryAcquireSync(key, cost);
+    } catch (error) {
+      decision = outage(request, counter, error);
+    }
+    return verdict(request, previous, counter, decision);
   }
 
   /** Asks a store that may be slow or dead: whatever it does, there is a verdict in time. */
@@ -124,15 +137,13 @@ export function createGuard<Request>(
       exposeHeaders && platform.header(request, "origin") !== undefined
         ? [...headers.map(([name]) => name), "Retry-After"].join(", ")
         : undefined;
-    const carried = (refusal?: Refusal) => ({
-      decision,
-      refusal,
-      expose,
-      settle: settle && own.allowed && reservation ? settling(settle, reservation, request) : undefined,
-    });
-    if (own.allowed) return carried();
+    if (own.allowed) {
+      const settles = settle && reservation && settling(settle, reservation, request);
+      return { decision, refusal: undefined, expose, settle: settles };
+    }
     const refusal = refusalOf(own, rules, unit);
-    return then(refuse ? refuse(refusal, own, request) : refusal, carried);
+    const refused = (refusal: Refusal) => ({ decision, refusal, expose, settle: undefined });
+    return then(refuse ? refuse(refusal, own, request) : refusal, refused);
   }
 
   function settling(
