@@ -204,7 +204,7 @@ function then<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>)
 /** What the store answers, or an error when it takes too long. */
 function inTime<T>(pending: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const text = `The store did not answer within ${timeoutMs} ms; see \`timeoutMs\` and \`onOutage\`.`;
+    const text = `The store did not answer within timeoutMs, ${timeoutMs} ms.`;
     const timer = setTimeout(() => reject(new SluiceError("TIMEOUT", text)), timeoutMs);
     pending.then(resolve, reject).finally(() => clearTimeout(timer));
   });
@@ -213,7 +213,7 @@ function inTime<T>(pending: Promise<T>, timeoutMs: number): Promise<T> {
 function printFirst(): (error: unknown) => void {
   let isQuiet = false;
   return (error) => {
-    if (!isQuiet) console.warn("sluice: a guard failed; pass `onError` to be told of every failure.", error);
+    if (!isQuiet) console.warn("sluice: a guard failed; pass onError to be told of every failure.", error);
     isQuiet = true;
   };
 }
@@ -247,7 +247,7 @@ function joined(previous: GuardDecision, own: Decision, ownHeaders: readonly Hea
 function refuseUnknown(): never {
   throw new SluiceError(
     "NO_ADDRESS",
-    "The client has no known address to count it by: behind a proxy or on a Unix socket set trustProxy, " +
-      "elsewhere give the guard a key or a `peer` function.",
+    "The client has no known address: behind a proxy or on a Unix socket set trustProxy, " +
+      "elsewhere give the guard a key or a peer function.",
   );
 }

@@ -64,6 +64,15 @@ test("on Node, what a handler tells under the same names gives way", async () =>
   expect(headers.get("Set-Cookie")).toBe("a=b");
 });
 
+test("on Node, guards behind one that settles are told of as well", async () => {
+  const app = new Hono();
+  app.use(rateLimit({ limiter: hour(9), settle: () => 1 }), rateLimit({ limiter: hour(5) }));
+  app.get("*", (c) => c.text("ok"));
+  const running = await listen(getRequestListener(app.fetch));
+  opened.push(running);
+  expect((await fetch(running.url)).headers.get("RateLimit")).toMatch(/^"hour";r=8;t=\d+, "hour";r=4;t=\d+$/);
+});
+
 test("on Node, a handler that writes its answer by itself tells of the decision, too", async () => {
   const app = new Hono<{ Bindings: { outgoing: import("node:http").ServerResponse } }>();
   app.use(rateLimit({ limiter: hour(5) }));

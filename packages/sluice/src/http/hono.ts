@@ -47,18 +47,23 @@ export function rateLimit(options: RateLimitOptions): MiddlewareHandler {
   };
   const guard = createGuard(rest as GuardOptions<Context>, platform);
   return (context, next) => {
-    const verdict = guard.admit(context, context.get("rateLimit"));
+    const previous = context.get("rateLimit");
     // Nothing here awaits what is there already: each await costs a request more than its decision does.
-    if (!(verdict instanceof Promise)) return carryOut(verdict, context, next);
-    return verdict.then((verdict) => carryOut(verdict, context, next));
+    const verdict = guard.admit(context, previous);
+    if (!(verdict instanceof Promise)) return carryOut(verdict, previous, context, next);
+    return verdict.then((verdict) => carryOut(verdict, previous, context, next));
   };
 }
 
 type Next = Parameters<MiddlewareHandler>[1];
 
-function carryOut(verdict: Verdict | undefined, context: Context, next: Next): ReturnType<MiddlewareHandler> {
+function carryOut(
+  verdict: Verdict | undefined,
+  previous: GuardDecision | undefined,
+  context: Context,
+  next: Next,
+): ReturnType<MiddlewareHandler> {
   if (verdict === undefined) return next();
-  const previous = context.get("rateLimit");
   context.set("rateLimit", verdict.decision);
   if (verdict.refusal) return Promise.resolve(refusedResponse(verdict));
   const { outgoing } = context.env ?? {};
@@ -69,7 +74,7 @@ function carryOut(verdict: Verdict | undefined, context: Context, next: Next): R
 
 /** Runs what is guarded, then tells of the decision on its response. */
 async function answer(verdict: Verdict, context: Context, next: Next): Promise<void> {
-  const { decision, expose, settle } = verdict;
+  const { expose, settle } = verdict;
   const ending = settle && endingOf(context.req.raw, settle);
   try {
     await next();
@@ -78,14 +83,17 @@ async function answer(verdict: Verdict, context: Context, next: Next): Promise<v
     throw error;
   }
   const { res } = context;
-  // A guard further in has told of this one's decision with its own.
-  const isLast = context.get("rateLimit") === decision;
-  const told = withVerdictHeaders(res, isLast ? decision.headers : [], expose);
+  const told = withVerdictHeaders(res, headersOf(context), expose);
   const watched = ending ? ending.watch(told) : told;
   if (watched !== res) {
     context.res = undefined;
     context.res = watched;
   }
+}
+
+/** What the guards so far, this one and those further in, have to tell. */
+function headersOf(context: Context): readonly Header[] {
+  return context.get("rateLimit")?.headers ?? [];
 }
 
 interface Outgoing {
@@ -100,7 +108,7 @@ interface Outgoing {
 function tellWithHead(outgoing: Outgoing, context: Context): void {
   const { writeHead } = outgoing;
   outgoing.writeHead = (status, given, more) => {
-    const told: readonly Header[] = context.get("rateLimit")?.headers ?? [];
+    const told = headersOf(context);
     if (typeof given !== "object" || given === null || Array.isArray(given)) {
       for (const [name, value] of told) outgoing.setHeader(name, value);
       return writeHead.call(outgoing, status, given, more);

@@ -45,7 +45,7 @@ test.each([
   [42, "must be a part"],
   ["cookie", 'parts are "ip", "route"'],
   ["header:", 'parts are "ip", "route"'],
-  [[], "no parts"],
+  [[], "or several parts; got an array"],
   [["ip", "ip"], "names a part twice"],
   [{ "a\r\nb": "ip" }, "A key part's name"],
 ])("key %j is refused", (option, message) => {

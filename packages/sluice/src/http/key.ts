@@ -39,65 +39,57 @@ const LONGEST_PART = 1024;
 /** Compiles the option. `sample` has the parts that every key will have; undefined where a function makes keys. */
 export function keyReader<Request>(
   option: KeyOption<Request> = "ip",
-  sources: KeySources<Request>,
+  { ip, header, route }: KeySources<Request>,
 ): { readonly keyOf: (request: Request) => Key; readonly sample: Key | undefined } {
-  if (typeof option === "string") return { keyOf: partReader(option, sources), sample: option };
-  if (typeof option === "function") {
-    return { keyOf: (request) => wholeKey(option(request), request, sources), sample: undefined };
+  const present = (value: unknown, request: Request): string => {
+    if (typeof value === "string" && value !== "" && value.length <= LONGEST_PART) return unmarked(value);
+    return Number.isFinite(value) ? String(value) : `?${ip(request)}`;
+  };
+
+  /** Reads a part of every request: where one has none, the client's address marked as a stand-in. */
+  function partReader(part: NamedPart | PartOf<Request>): (request: Request) => string {
+    if (part === "ip") return ip;
+    const read = typeof part === "function" ? part : namedPart(part);
+    return (request) => present(read(request), request);
   }
-  if (typeof option !== "object" || option === null) {
-    refuseOption(`key must be a part such as "ip", a function, or several parts; got ${show(option)}`);
+
+  function namedPart(part: NamedPart): PartOf<Request> {
+    if (part === "route") {
+      return route ?? refuseOption('key has "route", but there are no routes here; use a function instead');
+    }
+    const [, name] = /^header:([\w-]+)$/.exec(part) ?? [];
+    if (name === undefined) {
+      refuseOption(`key has ${show(part)}; parts are "ip", "route", "header:<name>" and functions`);
+    }
+    const lowerCase = name.toLowerCase();
+    return (request) => header(request, lowerCase);
+  }
+
+  if (typeof option === "string") return { keyOf: partReader(option), sample: option };
+  if (typeof option === "function") {
+    const keyOf = (request: Request): Key => {
+      const key: unknown = option(request);
+      if (typeof key === "string" && key !== "") return unmarked(key);
+      return typeof key === "object" && key !== null ? (key as Key) : present(key, request);
+    };
+    return { keyOf, sample: undefined };
   }
   const given: readonly (readonly [string, NamedPart | PartOf<Request>])[] = Array.isArray(option)
     ? option.map((part: NamedPart) => [String(part).replace(/^header:/, ""), part])
-    : Object.entries(option as Readonly<Record<string, NamedPart | PartOf<Request>>>);
-  const parts = given.map(([name]) => checkName("A key part's name", name));
-  if (parts.length === 0) refuseOption("key has no parts; leave it out to count by address");
-  if (new Set(parts).size < parts.length) refuseOption(`key names a part twice: ${parts.join(", ")}`);
-  const readers = given.map(([, part]) => partReader(part, sources));
+    : Object.entries(Object(option));
+  if (given.length === 0) {
+    refuseOption(`key must be a part such as "ip", a function, or several parts; got ${show(option)}`);
+  }
+  const readers = new Map(
+    given.map(([name, part]) => [checkName("A key part's name", name), partReader(part)]),
+  );
+  if (readers.size < given.length) refuseOption(`key names a part twice: ${[...readers.keys()].join(", ")}`);
   const keyOf = (request: Request): Key => {
     const key: Record<string, string> = {};
-    for (const [i, name] of parts.entries()) key[name] = (readers[i] as (typeof readers)[0])(request);
+    for (const [name, read] of readers) key[name] = read(request);
     return key;
   };
   return { keyOf, sample: Object.fromEntries(given.map(([name]) => [name, name])) };
-}
-
-/** Reads a part of every request: where one has none, the client's address marked as a stand-in. */
-function partReader<Request>(
-  part: NamedPart | PartOf<Request>,
-  sources: KeySources<Request>,
-): (request: Request) => string {
-  if (part === "ip") return sources.ip;
-  const read = typeof part === "function" ? part : namedPart(part, sources);
-  return (request) => present(read(request), request, sources);
-}
-
-function namedPart<Request>(part: NamedPart, sources: KeySources<Request>): PartOf<Request> {
-  if (part === "route") {
-    return (
-      sources.route ??
-      refuseOption('key has "route", but there are no routes here; use a function that names the handler')
-    );
-  }
-  const [, name] = /^header:([\w-]+)$/.exec(part) ?? [];
-  if (name === undefined) {
-    refuseOption(`key has ${show(part)}; parts are "ip", "route", "header:<name>" and functions`);
-  }
-  const lowerCase = name.toLowerCase();
-  return (request) => sources.header(request, lowerCase);
-}
-
-function present<Request>(value: unknown, request: Request, sources: KeySources<Request>): string {
-  if (typeof value === "string" && value !== "" && value.length <= LONGEST_PART) return unmarked(value);
-  if (Number.isFinite(value)) return String(value);
-  return `?${sources.ip(request)}`;
-}
-
-function wholeKey<Request>(key: unknown, request: Request, sources: KeySources<Request>): Key {
-  if (typeof key === "string" && key !== "") return unmarked(key);
-  if (typeof key === "object" && key !== null) return key as Key;
-  return present(key, request, sources);
 }
 
 /** Doubles a leading mark, so that no value that a client sends equals a stand-in. */

@@ -86,7 +86,7 @@ function untrusting<Request>(lookUp: LookUp, read: ReadHeader<Request>): ClientO
       looks = 0;
       console.warn(
         "sluice: X-Forwarded-For or Forwarded is ignored, since no proxy is trusted. " +
-          "Behind a proxy all clients now count as one: set trustProxy to the number of proxies.",
+          "Behind a proxy all clients count as one: set trustProxy.",
       );
     }
     return peer?.includes(":") ? lookUp(peer)?.text : peer;
@@ -104,7 +104,7 @@ function checkTrust(option: unknown): Trust | undefined {
   if (option === true) {
     refuseOption(
       "trustProxy: true would take the client's own word for its address; " +
-        "give the number of proxies in front of this server, or their CIDRs",
+        "give the number of proxies or their CIDRs",
     );
   }
   const {
