@@ -34,6 +34,6 @@ export function algorithmOf({
 export function unbuilt(name: string): never {
   throw new SluiceError(
     "INVALID_RULE",
-    `No ${name} was built in this process; pass rules that are plain data through \`rule(...)\` first.`,
+    `No ${name} was built here; pass rules that are plain data through rule(...) first.`,
   );
 }

@@ -10,22 +10,33 @@ export interface Network {
   readonly bits: number;
 }
 
-/** What comes before the bits of an IPv4 address where IPv6 carries it, as text and as groups. */
-const CARRIER = "0:0:0:0:0:ffff:";
-const CARRIER_GROUPS = "0,0,0,0,0,65535";
+/** The groups that come before an IPv4 address where IPv6 carries it. */
+const MAPPED = "0,0,0,0,0,65535";
 
 /** The address a text stands for, IPv4-mapped ones as IPv4, or undefined; a zone (`%eth0`) is left out. */
 export function parseAddress(text: string): Address | undefined {
-  const [, bare = ""] = /^([\da-f:.]+)(?:%.*)?$/i.exec(text) ?? [];
-  // URLs have every notation of IPv6, and of IPv4 in it none that some would read as octal.
-  const url = `http://[${bare.includes(":") ? bare : CARRIER + bare}]`;
+  const [, bare = ""] = /^(?:::ffff:(?=\d+\.))?([\da-f:.]{2,45})(?:%.{1,32})?$/i.exec(text) ?? [];
+  return bare.includes(":") ? parseIPv6(bare) : parseIPv4(bare);
+}
+
+function parseIPv4(text: string): Address | undefined {
+  const bytes = text.split(".").map(Number);
+  // No other notation gives the same text again: to some readers a leading zero means octal.
+  if (bytes.length !== 4 || bytes.join(".") !== text || bytes.some((byte) => byte > 255)) return undefined;
+  const [a, b, c, d] = bytes as [number, number, number, number];
+  return [a * 256 + b, c * 256 + d];
+}
+
+/** URLs have every notation of IPv6, and those have no others. */
+function parseIPv6(text: string): Address | undefined {
+  const url = `http://[${text}]`;
   if (!URL.canParse(url)) return undefined;
-  const halves = new URL(url).hostname.slice(1, -1).split("::");
-  const [head = [], tail = []] = halves.map((half) =>
-    (half.match(/[^:]+/g) ?? []).map((group) => Number.parseInt(group, 16)),
-  );
+  const [head = [], tail = []] = new URL(url).hostname
+    .slice(1, -1)
+    .split("::")
+    .map((half) => (half.match(/[^:]+/g) ?? []).map((group) => Number.parseInt(group, 16)));
   const groups = [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail];
-  return groups.slice(0, 6).join() === CARRIER_GROUPS ? groups.slice(6) : groups;
+  return groups.slice(0, 6).join() === MAPPED ? groups.slice(6) : groups;
 }
 
 /** One text per client: IPv4 whole, IPv6 cut to the prefix that one client is given. */

@@ -29,7 +29,7 @@ export function counterFrom<Request>(options: GuardOptions<Request>): CounterOpt
   if (limiter === undefined && limit !== undefined && window !== undefined) return countingBy(limit, window);
   if (isLimiter && limit === undefined && window === undefined) return limiter;
   return refuseOption(
-    "A guard takes either a limiter, made by createLimiter or chosen by a function, or a limit and a window; " +
+    "A guard takes a limiter, made by createLimiter or chosen by a function, or a limit and a window; " +
       `got limiter ${show(limiter)}, limit ${show(limit)}, window ${show(window)}`,
   );
 }
@@ -57,7 +57,7 @@ function countingBy(limit: number, window: Duration): Counter {
       const [{ at }] = decision.rules as [RuleDecision];
       const charge = { rule, key: keyFor(rule, key), cost, partition: "", at };
       const settle = async (actual: number) => {
-        wholeNumber("INVALID_COST", "What a request really cost", actual, 0);
+        wholeNumber("INVALID_COST", "A cost", actual, 0);
         meter.settle(steadyClock(), { ...charge, actual });
       };
       return { decision, settle };

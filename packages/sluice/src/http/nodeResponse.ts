@@ -42,7 +42,6 @@ function obey(verdict: Verdict | undefined, request: GuardedMessage, response: S
 export function send(response: ServerResponse, { status, headers, body }: Refusal): void {
   response.statusCode = status;
   for (const name in headers) response.setHeader(name, headers[name] as string);
-  response.setHeader("Content-Length", Buffer.byteLength(body));
   response.end(body);
 }
 

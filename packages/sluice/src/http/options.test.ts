@@ -10,14 +10,14 @@ const platform: Platform<object> = { peer: () => "192.0.2.1", header: () => unde
 const limiter = hour(1);
 
 test.each<[object | undefined, string]>([
-  [undefined, "A guard takes either a limiter, made by"],
+  [undefined, "A guard takes a limiter, made by"],
   [{}, "or a limit and a window; got limiter undefined, limit undefined, window undefined"],
   [{ limit: 1 }, "or a limit and a window; got limiter undefined, limit 1, window undefined"],
   [{ limiter, limit: 1, window: "1m" }, 'got limiter an object, limit 1, window "1m"'],
   [{ limiter: {} }, "made by createLimiter or chosen by a function"],
   [{ limit: 0, window: "1m" }, "A guard's limit"],
   [{ limiter, headers: "draft-8" }, "headers must be one of"],
-  [{ limiter, onOutage: "pass" }, 'onOutage must be "open" or "closed"'],
+  [{ limiter, onOutage: "pass" }, 'onOutage must be one of "open", "closed"; got "pass"'],
   [{ limiter, skip: true }, "skip must be a function"],
   [{ limiter, settle: 1 }, "settle must be a function"],
   [{ limiter, cost: Number.NaN }, "A guard's cost"],

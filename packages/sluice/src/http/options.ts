@@ -92,12 +92,8 @@ export function checkNames(options: object): void {
 export function checkOptions<Request>(options: GuardOptions<Request>): void {
   checkNames(options);
   const { headers = "draft-11", onOutage = "open", unit, cost = 1, timeoutMs = 1000 } = options;
-  if (!HEADER_FORMATS.includes(headers)) {
-    refuseOption(`headers must be one of ${HEADER_FORMATS.map(show).join(", ")}; got ${show(headers)}`);
-  }
-  if (onOutage !== "open" && onOutage !== "closed") {
-    refuseOption(`onOutage must be "open" or "closed"; got ${show(onOutage)}`);
-  }
+  checkOneOf("headers", headers, HEADER_FORMATS);
+  checkOneOf("onOutage", onOutage, ["open", "closed"]);
   for (const name of ["skip", "refuse", "settle", "onError"] as const) {
     const value = options[name];
     if (value !== undefined && typeof value !== "function") {
@@ -107,6 +103,12 @@ export function checkOptions<Request>(options: GuardOptions<Request>): void {
   if (typeof cost !== "function") wholeNumber("INVALID_COST", "A guard's cost", cost, 0);
   wholeNumber("INVALID_OPTION", "timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
   if (unit !== undefined) checkName("A guard's unit", unit);
+}
+
+function checkOneOf(name: string, value: unknown, allowed: readonly unknown[]): void {
+  if (!allowed.includes(value)) {
+    refuseOption(`${name} must be one of ${allowed.map(show).join(", ")}; got ${show(value)}`);
+  }
 }
 
 export function refuseOption(message: string): never {

@@ -34,8 +34,8 @@ const UNKNOWN = "unknown";
 const LONGEST_CHAIN = 32;
 /** Looking at headers costs, so a misconfigured proxy is looked for among the first requests alone. */
 const REQUESTS_LOOKED_AT = 1000;
-/** Parsing an address takes longer than a decision, and a connection brings many requests. */
-const MOST_KNOWN = 10_000;
+/** Parsing takes longer than a decision. More would keep alive more of the headers that addresses are cut out of. */
+const MOST_KNOWN = 1000;
 
 /** Reads clients as the options say; options that would let clients name themselves are refused. */
 export function clientReader<Request>(options: AddressOptions, read: ReadHeader<Request>): ClientOf<Request> {
@@ -85,7 +85,7 @@ function untrusting<Request>(lookUp: LookUp, read: ReadHeader<Request>): ClientO
     if (looks > 0 && looks-- > 0 && (read(request, "x-forwarded-for") ?? read(request, "forwarded"))) {
       looks = 0;
       console.warn(
-        "sluice: X-Forwarded-For or Forwarded is ignored, since no proxy is trusted. " +
+        "sluice: X-Forwarded-For is ignored, since no proxy is trusted. " +
           "Behind a proxy all clients count as one: set trustProxy.",
       );
     }

@@ -29,7 +29,7 @@ export function refusalOf(decision: Decision, rules: readonly Rule[], unit = "re
     type: `${TYPES}quota-exceeded`,
     title: "Quota exceeded",
     status: 429,
-    detail: seconds === undefined ? `${limits}; this request asks for more than can ever be allowed` : limits,
+    detail: seconds === undefined ? `${limits}; this request can never be allowed` : limits,
     "violated-policies": violated.map(({ name }) => name),
   };
   return problem(decision.degraded === "closed" ? OUTAGE : quota, seconds);
