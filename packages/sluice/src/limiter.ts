@@ -144,7 +144,7 @@ class RuleLimiter implements Limiter {
     }
     if (this.#lone !== undefined) {
       this.#check(cost);
-      return combine([this.#lone.take(keyFor(this.rules[0], key), cost)]);
+      return combine([this.#lone.decide(keyFor(this.rules[0], key), cost, true)]);
     }
     return combine(this.#store.decide(this.#charges(key, cost), true) as readonly RuleDecision[]);
   }

@@ -67,9 +67,9 @@ export interface Entry {
   readonly cost: number;
 }
 
-/** `decide` of one charge that has no name, committed. */
+/** `decide` of one charge that has no name. */
 export interface Taker {
-  take(key: string, cost: number): RuleDecision;
+  decide(key: string, cost: number, commit: boolean): RuleDecision;
 }
 
 /**

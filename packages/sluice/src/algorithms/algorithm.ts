@@ -30,9 +30,19 @@ export interface Algorithm<Params, Page> {
   wait(params: Params, page: Page, i: number, now: number, cost: number): number;
   /**
    * Records a cost at time `at <= now`, unconditionally; a negative one gives back, never below zero.
-   * `id` names the request, where the algorithm tells requests apart.
+   * `id` names the request, where the algorithm tells requests apart; `left` is what `remaining` has just
+   * answered for this `now`, where it was asked, so that what it found need not be found again.
    */
-  charge(params: Params, page: Page, i: number, now: number, at: number, cost: number, id?: string): void;
+  charge(
+    params: Params,
+    page: Page,
+    i: number,
+    now: number,
+    at: number,
+    cost: number,
+    id?: string,
+    left?: number,
+  ): void;
   /**
    * Where what is charged under an id is held on a lease: lets it go, for what it `actual`ly was at time `at`; or,
    * told no `actual`, begins its lease anew, unless it has ended: then the answer is false. `at` may be later

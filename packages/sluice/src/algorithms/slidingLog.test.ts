@@ -13,11 +13,7 @@ function logOf(limit: number, window: number) {
     remaining: (now: number) => slidingLog.remaining(params, page, 0, now),
     wait: (now: number, cost: number) => slidingLog.wait(params, page, 0, now, cost),
     count: (now: number, from: number, to: number) => slidingLog.count(params, page, 0, now, from, to),
-    bytes: () =>
-      Object.values(page[0] ?? {}).reduce(
-        (sum, part) => sum + (ArrayBuffer.isView(part) ? part.byteLength : 0),
-        0,
-      ),
+    bytes: () => page.times[0].byteLength + (page.sums[0]?.byteLength ?? 0),
   };
 }
 

@@ -16,144 +16,149 @@ interface LogRule {
   readonly wide: boolean;
 }
 
-/** The log of one key: a ring of entries, oldest at `head`. */
-class Log {
+/** The logs of many keys, each a ring of entries, in arrays of their fields: what a decision reads lies close together. */
+interface Logs {
   /** When each entry came: the low 32 bits of it, or all of it where the window is wide. */
-  times: Uint32Array | Float64Array;
+  readonly times: (Uint32Array | Float64Array)[];
   /** The cost of all entries up to and including each; undefined while every entry costs 1. */
-  sums: Float64Array | undefined = undefined;
-  head = 0;
-  size = 0;
+  readonly sums: (Float64Array | undefined)[];
+  /** The place of the oldest entry. */
+  readonly head: Uint32Array;
+  readonly size: Uint32Array;
   /** The running cost just before the head entry. */
-  base = 0;
-  newest = NEVER;
-
-  constructor(wide: boolean) {
-    this.times = wide ? new Float64Array(SMALLEST) : new Uint32Array(SMALLEST);
-  }
+  readonly base: Float64Array;
+  readonly newest: Float64Array;
 }
 
 /** When an empty log had its last entry. */
 const NEVER = -Infinity;
 const SMALLEST = 4;
+/** So many entries that left the window are looked at one by one. */
+const FEW = 16;
+const NONE = new Uint32Array(0);
 const WIDEST_NARROW_WINDOW = 2 ** 31 - 1;
 /** Past this, running costs are counted from zero again, so that they stay exact integers. */
 const LARGEST_SUM = 2 ** 52;
 
-export const slidingLog: Algorithm<LogRule, (Log | undefined)[]> = {
+export const slidingLog: Algorithm<LogRule, Logs> = {
   prepare: ({ limit, window }: Rule) => ({ limit, window, wide: window > WIDEST_NARROW_WINDOW }),
-  page: (_rule, keys) => new Array(keys).fill(undefined),
-  clear(_rule, page, i) {
-    page[i] = undefined;
+  page: (_rule, keys) => ({
+    times: new Array(keys).fill(NONE),
+    sums: new Array(keys).fill(undefined),
+    head: new Uint32Array(keys),
+    size: new Uint32Array(keys),
+    base: new Float64Array(keys),
+    newest: new Float64Array(keys).fill(NEVER),
+  }),
+  clear(_rule, logs, i) {
+    empty(logs, i);
+    logs.times[i] = NONE;
   },
 
-  latest(_rule, page, i) {
-    const log = page[i];
-    return log === undefined ? 0 : log.newest;
+  latest: (_rule, logs, i) => logs.newest[i],
+
+  remaining: (rule, logs, i, now) => Math.max(0, rule.limit - live(rule, logs, i, now)),
+
+  wait(rule, logs, i, now, cost) {
+    if (cost > rule.limit) return Infinity;
+    const gone = expired(rule, logs, i, now);
+    const over = cost - (rule.limit - costBetween(logs, i, gone, logs.size[i]));
+    return rule.window - age(rule, logs, i, entryThatFrees(logs, i, gone, over), now);
   },
 
-  remaining(rule, page, i, now) {
-    const log = page[i];
-    return log === undefined ? rule.limit : Math.max(0, rule.limit - live(rule, log, now));
-  },
-
-  wait(rule, page, i, now, cost) {
-    const log = page[i];
-    if (log === undefined || cost > rule.limit) return Infinity;
-    const gone = expired(rule, log, now);
-    const over = cost - (rule.limit - costBetween(log, gone, log.size));
-    return rule.window - age(rule, log, entryThatFrees(log, gone, over), now);
-  },
-
-  charge(rule, page, i, now, at, cost) {
+  charge(rule, logs, i, now, at, cost, _id, left = 0) {
     if (cost === 0 || now - at >= rule.window) return;
-    page[i] ??= new Log(rule.wide);
-    const log = page[i];
-    const gone = expired(rule, log, now);
-    if (gone > 0) drop(log, gone);
-    if (cost === 1 && at >= log.newest && log.sums === undefined) push(log, at);
-    else chargeWeight(rule, log, at, cost);
+    const { head, size, sums } = logs;
+    const isKnown = left > 0 && sums[i] === undefined;
+    const gone = isKnown ? size[i] - rule.limit + left : expired(rule, logs, i, now);
+    if (sums[i] !== undefined) logs.base[i] += costBefore(logs, i, gone);
+    // Done even where none is gone: whether one is, no processor can guess.
+    head[i] = place(logs, i, gone);
+    size[i] -= gone;
+    if (size[i] * 4 < logs.times[i].length) shrink(rule, logs, i);
+    if (cost === 1 && at >= logs.newest[i] && sums[i] === undefined) push(rule, logs, i, at);
+    else chargeWeight(rule, logs, i, at, cost);
   },
 
-  expiresAt(rule, page, i) {
-    const log = page[i];
-    return log === undefined ? 0 : log.newest + rule.window;
+  expiresAt: (rule, logs, i) => logs.newest[i] + rule.window,
+
+  held(rule, logs, i, now) {
+    const count = live(rule, logs, i, now);
+    if (count === 0) return { count, oldestAt: undefined, newestAt: undefined };
+    const first = entryThatFrees(logs, i, expired(rule, logs, i, now), 1);
+    return { count, oldestAt: now - age(rule, logs, i, first, now), newestAt: logs.newest[i] };
   },
 
-  held(rule, page, i, now) {
-    const log = page[i];
-    const count = log === undefined ? 0 : live(rule, log, now);
-    if (log === undefined || count === 0) return { count: 0, oldestAt: undefined, newestAt: undefined };
-    const first = entryThatFrees(log, expired(rule, log, now), 1);
-    return { count, oldestAt: now - age(rule, log, first, now), newestAt: log.newest };
-  },
-
-  count(rule, page, i, now, from, to) {
-    const log = page[i];
-    if (log === undefined) return 0;
-    const start = Math.max(expired(rule, log, now), entriesBefore(rule, log, from));
-    const end = entriesBefore(rule, log, to + 1);
-    return end <= start ? 0 : costBetween(log, start, end);
+  count(rule, logs, i, now, from, to) {
+    const start = Math.max(expired(rule, logs, i, now), entriesBefore(rule, logs, i, from));
+    return Math.max(0, costBetween(logs, i, start, entriesBefore(rule, logs, i, to + 1)));
   },
   resolutionMs: () => 1,
   coversFrom: (rule, now) => Math.max(0, now - rule.window + 1),
 };
 
 /** The place in the ring of the nth entry from the oldest. */
-function place(log: Log, n: number): number {
-  return (log.head + n) & (log.times.length - 1);
+function place(logs: Logs, i: number, n: number): number {
+  return (logs.head[i] + n) & (logs.times[i].length - 1);
 }
 
 /** How long ago the nth entry came. Right for ages below 2^32, hence within two narrow windows. */
-function age(rule: LogRule, log: Log, n: number, now: number): number {
-  const since = now - log.times[place(log, n)];
-  return rule.wide ? since : since >>> 0;
+function age(rule: LogRule, logs: Logs, i: number, n: number, now: number): number {
+  const times = logs.times[i];
+  const time = times[(logs.head[i] + n) & (times.length - 1)];
+  return rule.wide ? now - time : (now - time) >>> 0;
 }
 
 /** The cost of all entries before the nth. */
-function costBefore(log: Log, n: number): number {
-  if (log.sums === undefined) return n;
-  return n === 0 ? 0 : log.sums[place(log, n - 1)] - log.base;
+function costBefore(logs: Logs, i: number, n: number): number {
+  const sums = logs.sums[i];
+  if (sums === undefined) return n;
+  return n === 0 ? 0 : sums[place(logs, i, n - 1)] - logs.base[i];
 }
 
-function costBetween(log: Log, start: number, end: number): number {
-  return costBefore(log, end) - costBefore(log, start);
+function costBetween(logs: Logs, i: number, start: number, end: number): number {
+  return costBefore(logs, i, end) - costBefore(logs, i, start);
 }
 
-function live(rule: LogRule, log: Log, now: number): number {
-  const gone = expired(rule, log, now);
-  return log.sums === undefined ? log.size - gone : costBetween(log, gone, log.size);
+function live(rule: LogRule, logs: Logs, i: number, now: number): number {
+  const gone = expired(rule, logs, i, now);
+  const size = logs.size[i];
+  return logs.sums[i] === undefined ? size - gone : costBetween(logs, i, gone, size);
 }
 
 /** How many entries have left the window: few, as a rule. */
-function expired(rule: LogRule, log: Log, now: number): number {
-  if (now - log.newest >= rule.window) return log.size;
+function expired(rule: LogRule, logs: Logs, i: number, now: number): number {
+  if (now - logs.newest[i] >= rule.window) return logs.size[i];
   let gone = 0;
-  while (age(rule, log, gone, now) >= rule.window) if (++gone > 3) return manyExpired(rule, log, gone, now);
+  while (age(rule, logs, i, gone, now) >= rule.window) {
+    if (++gone > FEW) return manyExpired(rule, logs, i, gone, now);
+  }
   return gone;
 }
 
 /** The same, found by doubling steps, where so many have left and the newest has not. */
-function manyExpired(rule: LogRule, log: Log, least: number, now: number): number {
+function manyExpired(rule: LogRule, logs: Logs, i: number, least: number, now: number): number {
+  const size = logs.size[i];
   let low = least;
   let high = least * 2;
-  while (high < log.size && age(rule, log, high, now) >= rule.window) {
+  while (high < size && age(rule, logs, i, high, now) >= rule.window) {
     low = high + 1;
     high *= 2;
   }
-  return firstWhere(low, Math.min(high, log.size - 1), (n) => age(rule, log, n, now) < rule.window);
+  return firstWhere(low, Math.min(high, size - 1), (n) => age(rule, logs, i, n, now) < rule.window);
 }
 
 /** The entry with whose leaving at least `over` units have left, counted from the entry `gone`. */
-function entryThatFrees(log: Log, gone: number, over: number): number {
-  if (log.sums === undefined) return gone + over - 1;
-  const needed = costBefore(log, gone) + over;
-  return firstWhere(gone, log.size - 1, (n) => costBefore(log, n + 1) >= needed);
+function entryThatFrees(logs: Logs, i: number, gone: number, over: number): number {
+  if (logs.sums[i] === undefined) return gone + over - 1;
+  const needed = costBefore(logs, i, gone) + over;
+  return firstWhere(gone, logs.size[i] - 1, (n) => costBefore(logs, i, n + 1) >= needed);
 }
 
 /** How many entries came before `time`. The log must hold nothing that left more than a window ago. */
-function entriesBefore(rule: LogRule, log: Log, time: number): number {
-  return firstWhere(0, log.size, (n) => log.newest - age(rule, log, n, log.newest) >= time);
+function entriesBefore(rule: LogRule, logs: Logs, i: number, time: number): number {
+  const newest = logs.newest[i];
+  return firstWhere(0, logs.size[i], (n) => newest - age(rule, logs, i, n, newest) >= time);
 }
 
 /** The first n in [low, high] where the test holds; `high` when it holds for none below. */
@@ -166,119 +171,122 @@ function firstWhere(low: number, high: number, test: (n: number) => boolean): nu
   return low;
 }
 
-/** Forgets the oldest entries. */
-function drop(log: Log, gone: number): void {
-  if (log.sums !== undefined) log.base = log.sums[place(log, gone - 1)];
-  log.head = place(log, gone);
-  log.size -= gone;
-  if (log.size * 4 <= log.times.length) shrink(log);
-}
-
 /** To the shortest ring that is at most half full. */
-function shrink(log: Log): void {
-  if (log.size === 0) empty(log);
+function shrink(rule: LogRule, logs: Logs, i: number): void {
+  const size = logs.size[i];
+  if (size === 0) empty(logs, i);
   let capacity = SMALLEST;
-  while (capacity < log.size * 2) capacity *= 2;
-  if (capacity < log.times.length) resize(log, capacity);
+  while (capacity < size * 2) capacity *= 2;
+  if (capacity < logs.times[i].length) resize(rule, logs, i, capacity);
 }
 
 /** An empty log counts units again, whatever it held before. */
-function empty(log: Log): void {
-  log.sums = undefined;
-  log.head = log.size = log.base = 0;
-  log.newest = NEVER;
+function empty(logs: Logs, i: number): void {
+  logs.sums[i] = undefined;
+  logs.head[i] = logs.size[i] = logs.base[i] = 0;
+  logs.newest[i] = NEVER;
 }
 
 /** A new entry, whose running cost is up to the caller. */
-function push(log: Log, at: number): void {
-  if (log.size === log.times.length) resize(log, log.size * 2);
-  log.times[place(log, log.size)] = at;
-  log.size++;
-  log.newest = at;
+function push(rule: LogRule, logs: Logs, i: number, at: number): void {
+  const { size, times } = logs;
+  if (size[i] === times[i].length) resize(rule, logs, i, size[i] * 2 || SMALLEST);
+  times[i][place(logs, i, size[i])] = at;
+  size[i]++;
+  logs.newest[i] = at;
 }
 
 /** Charges what is not just one more unit: requests of one millisecond share an entry then. */
-function chargeWeight(rule: LogRule, log: Log, at: number, cost: number): void {
-  const sums = log.sums ?? toSums(rule, log);
-  if (cost < 0 || at < log.newest) adjust(rule, log, at, cost);
-  else if (log.size > 0 && at === log.newest) sums[place(log, log.size - 1)] += cost;
-  else pushWeight(log, at, cost);
-  if (log.base > LARGEST_SUM) {
-    shiftSums(log, 0, -log.base);
-    log.base = 0;
+function chargeWeight(rule: LogRule, logs: Logs, i: number, at: number, cost: number): void {
+  const sums = logs.sums[i] ?? toSums(rule, logs, i);
+  const newest = logs.newest[i];
+  if (cost < 0 || at < newest) adjust(rule, logs, i, at, cost);
+  else if (at === newest) sums[place(logs, i, logs.size[i] - 1)] += cost;
+  else pushWeight(rule, logs, i, at, cost);
+  if (logs.base[i] > LARGEST_SUM) {
+    shiftSums(logs, i, 0, -logs.base[i]);
+    logs.base[i] = 0;
   }
 }
 
-function pushWeight(log: Log, at: number, cost: number): void {
-  const before = costBefore(log, log.size);
-  push(log, at);
-  (log.sums as Float64Array)[place(log, log.size - 1)] = log.base + before + cost;
+function pushWeight(rule: LogRule, logs: Logs, i: number, at: number, cost: number): void {
+  const before = costBefore(logs, i, logs.size[i]);
+  push(rule, logs, i, at);
+  (logs.sums[i] as Float64Array)[place(logs, i, logs.size[i] - 1)] = logs.base[i] + before + cost;
 }
 
 /** Changes the cost recorded at a past time: an entry's, down to zero, or a new one's. */
-function adjust(rule: LogRule, log: Log, at: number, cost: number): void {
-  const n = entriesBefore(rule, log, at);
-  const found = n < log.size && entriesBefore(rule, log, at + 1) > n;
-  if (found) {
-    shiftSums(log, n, Math.max(cost, -costBetween(log, n, n + 1)));
+function adjust(rule: LogRule, logs: Logs, i: number, at: number, cost: number): void {
+  const n = entriesBefore(rule, logs, i, at);
+  if (entriesBefore(rule, logs, i, at + 1) > n) {
+    shiftSums(logs, i, n, Math.max(cost, -costBetween(logs, i, n, n + 1)));
   } else if (cost > 0) {
-    insert(log, n, at, cost);
+    insert(rule, logs, i, n, at, cost);
   }
-  while (log.size > 0 && costBetween(log, log.size - 1, log.size) === 0) {
-    log.size--;
-    if (log.size > 0) log.newest -= age(rule, log, log.size - 1, log.newest);
+  while (logs.size[i] > 0 && costBetween(logs, i, logs.size[i] - 1, logs.size[i]) === 0) {
+    logs.size[i]--;
+    if (logs.size[i] > 0) logs.newest[i] -= age(rule, logs, i, logs.size[i] - 1, logs.newest[i]);
   }
-  if (log.size === 0) empty(log);
+  if (logs.size[i] === 0) empty(logs, i);
 }
 
 /** Makes room for an entry before the nth, moving the later ones up. */
-function insert(log: Log, n: number, at: number, cost: number): void {
-  const { newest } = log;
-  pushWeight(log, at, cost);
-  log.newest = newest;
-  const sums = log.sums as Float64Array;
-  const before = costBefore(log, n);
-  for (let m = log.size - 1; m > n; m--) {
-    log.times[place(log, m)] = log.times[place(log, m - 1)];
-    sums[place(log, m)] = sums[place(log, m - 1)] + cost;
+function insert(rule: LogRule, logs: Logs, i: number, n: number, at: number, cost: number): void {
+  const newest = logs.newest[i];
+  pushWeight(rule, logs, i, at, cost);
+  logs.newest[i] = newest;
+  const times = logs.times[i];
+  const sums = logs.sums[i] as Float64Array;
+  const before = costBefore(logs, i, n);
+  for (let m = logs.size[i] - 1; m > n; m--) {
+    const to = place(logs, i, m);
+    const from = place(logs, i, m - 1);
+    times[to] = times[from];
+    sums[to] = sums[from] + cost;
   }
-  log.times[place(log, n)] = at;
-  sums[place(log, n)] = log.base + before + cost;
+  times[place(logs, i, n)] = at;
+  sums[place(logs, i, n)] = logs.base[i] + before + cost;
 }
 
 /** Adds to the running costs from the nth entry on. */
-function shiftSums(log: Log, n: number, difference: number): void {
-  const sums = log.sums as Float64Array;
-  for (let m = n; m < log.size; m++) sums[place(log, m)] += difference;
+function shiftSums(logs: Logs, i: number, n: number, difference: number): void {
+  const sums = logs.sums[i] as Float64Array;
+  for (let m = n; m < logs.size[i]; m++) sums[place(logs, i, m)] += difference;
 }
 
 /** From one entry per request to one per millisecond, each with a running cost. */
-function toSums(rule: LogRule, log: Log): Float64Array {
-  const { size, newest } = log;
-  const sums = new Float64Array(log.times.length);
+function toSums(rule: LogRule, logs: Logs, i: number): Float64Array {
+  const times = logs.times[i];
+  const newest = logs.newest[i];
+  const sums = new Float64Array(times.length);
   let kept = 0;
-  for (let n = 0; n < size; n++) {
-    const sameAsLast = kept > 0 && age(rule, log, n, newest) === age(rule, log, kept - 1, newest);
+  for (let n = 0; n < logs.size[i]; n++) {
+    const sameAsLast = kept > 0 && age(rule, logs, i, n, newest) === age(rule, logs, i, kept - 1, newest);
     if (!sameAsLast) kept++;
-    const p = place(log, kept - 1);
-    log.times[p] = log.times[place(log, n)];
+    const p = place(logs, i, kept - 1);
+    times[p] = times[place(logs, i, n)];
     sums[p] = n + 1;
   }
-  log.sums = sums;
-  log.size = kept;
-  log.base = 0;
+  logs.sums[i] = sums;
+  logs.size[i] = kept;
   return sums;
 }
 
-function resize(log: Log, capacity: number): void {
-  const times = log.times instanceof Uint32Array ? new Uint32Array(capacity) : new Float64Array(capacity);
-  const sums = log.sums && new Float64Array(capacity);
-  for (let n = 0; n < log.size; n++) {
-    const p = place(log, n);
-    times[n] = log.times[p];
-    if (sums !== undefined && log.sums !== undefined) sums[n] = log.sums[p];
-  }
-  log.times = times;
-  log.sums = sums;
-  log.head = 0;
+function resize(rule: LogRule, logs: Logs, i: number, capacity: number): void {
+  const { times, sums } = logs;
+  const old = sums[i];
+  if (old !== undefined) sums[i] = unrolled(logs, i, old, new Float64Array(capacity));
+  times[i] = unrolled(logs, i, times[i], rule.wide ? new Float64Array(capacity) : new Uint32Array(capacity));
+  logs.head[i] = 0;
+}
+
+/** Copies the entries of a ring, the oldest to the front. */
+function unrolled<T extends Uint32Array | Float64Array>(
+  logs: Logs,
+  i: number,
+  ring: Uint32Array | Float64Array,
+  copy: T,
+): T {
+  for (let n = 0; n < logs.size[i]; n++) copy[n] = ring[place(logs, i, n)];
+  return copy;
 }

@@ -76,15 +76,12 @@ class MemoryStore implements Store {
 
   decide(charges: readonly Charge[], commit: boolean): readonly RuleDecision[] {
     const now = this.#clock();
-    const checked = charges.map(({ rule, key, cost }) => this.#meter(rule).decide(key, cost, now, false));
-    if (!commit || checked.some(({ allowed }) => !allowed)) return checked;
-    return charges.map(({ rule, key, cost, id, look }, c) => {
-      if (look === true) return checked[c];
-      const meter = this.#meter(rule);
-      meter.charge(meter.table.find(key), key, checked[c].at, checked[c].at, cost, id);
-      // What a cost of nothing is told now is what is left.
-      return meter.decide(key, 0, now, false);
-    });
+    const answers = (isLast: boolean) =>
+      charges.map(({ rule, key, cost, id, look }) =>
+        this.#meter(rule).decide(key, cost, isLast && look !== true, now, id),
+      );
+    const checked = answers(false);
+    return commit && checked.every(({ allowed }) => allowed) ? answers(true) : checked;
   }
 
   settle(settlements: readonly Settlement[]): boolean {
@@ -94,27 +91,12 @@ class MemoryStore implements Store {
 
   status(charges: readonly Charge[]): readonly RuleStatus[] {
     const now = this.#clock();
-    return charges.map(({ rule, key }) => {
-      const meter = this.#meter(rule);
-      const slot = meter.table.find(key);
-      const at = meter.timeFor(slot, now);
-      return {
-        rule: rule.name,
-        limit: rule.limit,
-        remaining: meter.remaining(slot, at),
-        resetAfterMs: meter.resetAfter(slot, now),
-        ...meter.held(slot, at),
-      };
-    });
+    return charges.map(({ rule, key }) => this.#meter(rule).status(key, now));
   }
 
   count(charges: readonly Charge[], from: number, to: number): readonly (Count | undefined)[] {
     const now = this.#clock();
-    return charges.map(({ rule, key }) => {
-      const meter = this.#meter(rule);
-      const slot = meter.table.find(key);
-      return meter.count(slot, meter.timeFor(slot, now), from, to);
-    });
+    return charges.map(({ rule, key }) => this.#meter(rule).count(key, now, from, to));
   }
 
   reset(charges: readonly Charge[]): void {

@@ -1,6 +1,6 @@
-import type { Algorithm, Held } from "../algorithms/algorithm.js";
+import type { Algorithm } from "../algorithms/algorithm.js";
 import { algorithmOf } from "../algorithms/index.js";
-import type { RuleDecision } from "../decision.js";
+import type { RuleDecision, RuleStatus } from "../decision.js";
 import type { Count, Settlement, StoredRule, Taker } from "../store.js";
 
 /** A key's place in its table. */
@@ -123,34 +123,38 @@ export class Meter implements Taker {
     return this.algorithm.remaining(this.params, this.page(slot), slot & PAGE_MASK, now);
   }
 
-  take(key: string, cost: number): RuleDecision {
-    return this.decide(key, cost, this.clock(), true);
-  }
-
   /** What the rule says to a cost and, with `commit`, charges it where it fits. */
-  decide(key: string, cost: number, now: number, commit: boolean): RuleDecision {
-    const { name, limit } = this.rule;
+  decide(key: string, cost: number, commit: boolean, now: number = this.clock(), id?: string): RuleDecision {
+    const { algorithm, params, rule } = this;
     let slot = this.table.find(key);
-    const at = this.timeFor(slot, now);
-    let remaining = this.remaining(slot, at);
+    const page = this.page(slot);
+    const at = Math.max(now, algorithm.latest(params, page, slot & PAGE_MASK));
+    let remaining = algorithm.remaining(params, page, slot & PAGE_MASK, at);
     const allowed = cost <= remaining;
     let retryAfterMs = 0;
     if (!allowed) {
-      const wait = this.algorithm.wait(this.params, this.page(slot), slot & PAGE_MASK, at, cost);
-      retryAfterMs = wait + (at - now);
+      retryAfterMs = algorithm.wait(params, page, slot & PAGE_MASK, at, cost) + (at - now);
     } else if (commit) {
-      slot = this.charge(slot, key, at, at, cost, undefined);
+      slot = this.charge(slot, key, at, at, cost, id, remaining);
       remaining -= cost;
     }
     const resetAfterMs = this.resetAfter(slot, now);
-    return { rule: name, allowed, limit, remaining, retryAfterMs, resetAfterMs, at };
+    return { rule: rule.name, allowed, limit: rule.limit, remaining, retryAfterMs, resetAfterMs, at };
   }
 
   /** Charges the key, giving it a slot where it has none, and tells its slot. */
-  charge(slot: Slot, key: string, now: number, at: number, cost: number, id: string | undefined): Slot {
+  charge(
+    slot: Slot,
+    key: string,
+    now: number,
+    at: number,
+    cost: number,
+    id: string | undefined,
+    left?: number,
+  ): Slot {
     if (slot === NOBODY && cost <= 0) return slot;
     const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
-    this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id);
+    this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id, left);
     return own;
   }
 
@@ -178,19 +182,30 @@ export class Meter implements Taker {
     return Math.max(0, left);
   }
 
-  held(slot: Slot, now: number): Held {
-    return this.algorithm.held(this.params, this.page(slot), slot & PAGE_MASK, now);
+  status(key: string, now: number): RuleStatus {
+    const { name, limit } = this.rule;
+    const slot = this.table.find(key);
+    const at = this.timeFor(slot, now);
+    return {
+      rule: name,
+      limit,
+      remaining: this.remaining(slot, at),
+      resetAfterMs: this.resetAfter(slot, now),
+      ...this.algorithm.held(this.params, this.page(slot), slot & PAGE_MASK, at),
+    };
   }
 
   /** Undefined where the algorithm keeps no history. */
-  count(slot: Slot, now: number, from: number, to: number): Count | undefined {
+  count(key: string, now: number, from: number, to: number): Count | undefined {
     const resolutionMs = this.algorithm.resolutionMs(this.params);
     if (resolutionMs === 0) return undefined;
-    const first = Math.max(this.algorithm.coversFrom(this.params, now), from - (from % resolutionMs));
-    const last = Math.min(now, to - (to % resolutionMs) + resolutionMs - 1);
+    const slot = this.table.find(key);
+    const at = this.timeFor(slot, now);
+    const first = Math.max(this.algorithm.coversFrom(this.params, at), from - (from % resolutionMs));
+    const last = Math.min(at, to - (to % resolutionMs) + resolutionMs - 1);
     const count =
       first <= last
-        ? this.algorithm.count(this.params, this.page(slot), slot & PAGE_MASK, now, first, last)
+        ? this.algorithm.count(this.params, this.page(slot), slot & PAGE_MASK, at, first, last)
         : 0;
     return { count, from: first, to: last, resolutionMs };
   }
