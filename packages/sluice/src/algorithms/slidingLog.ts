@@ -210,9 +210,9 @@ function chargeWeight(rule: LogRule, logs: Logs, i: number, at: number, cost: nu
 }
 
 function pushWeight(rule: LogRule, logs: Logs, i: number, at: number, cost: number): void {
-  const before = costBefore(logs, i, logs.size[i]);
+  const sum = logs.base[i] + costBefore(logs, i, logs.size[i]) + cost;
   push(rule, logs, i, at);
-  (logs.sums[i] as Float64Array)[place(logs, i, logs.size[i] - 1)] = logs.base[i] + before + cost;
+  (logs.sums[i] as Float64Array)[place(logs, i, logs.size[i] - 1)] = sum;
 }
 
 /** Changes the cost recorded at a past time: an entry's, down to zero, or a new one's. */

@@ -47,7 +47,7 @@ function countingBy(limit: number, window: Duration): Counter {
   know("slidingLog", slidingLog);
   const meter = new Meter(rule, new Table(USUAL_KEYS), steadyClock);
   const tryAcquireSync = (key: Key, cost = 1) =>
-    combine([meter.take(keyFor(rule, key), wholeNumber("INVALID_COST", "A cost", cost, 0))]);
+    combine([meter.decide(keyFor(rule, key), wholeNumber("INVALID_COST", "A cost", cost, 0), true)]);
   return {
     rules: [rule],
     sync: true,

@@ -1,7 +1,7 @@
 import type { RuleDecision, RuleStatus } from "../decision.js";
 import { SluiceError, show, wholeNumber } from "../errors.js";
 import type { Charge, Count, Settlement, Store, StoredRule, Taker } from "../store.js";
-import { Meter, Table } from "./table.js";
+import { Meter, PAGE_MASK, Table } from "./table.js";
 
 /** What `memoryStore` takes; nothing is needed. */
 export interface MemoryStoreOptions {
@@ -91,12 +91,12 @@ class MemoryStore implements Store {
 
   status(charges: readonly Charge[]): readonly RuleStatus[] {
     const now = this.#clock();
-    return charges.map(({ rule, key }) => this.#meter(rule).status(key, now));
+    return charges.map(({ rule, key }) => statusOf(this.#meter(rule), key, now));
   }
 
   count(charges: readonly Charge[], from: number, to: number): readonly (Count | undefined)[] {
     const now = this.#clock();
-    return charges.map(({ rule, key }) => this.#meter(rule).count(key, now, from, to));
+    return charges.map(({ rule, key }) => countOf(this.#meter(rule), key, now, from, to));
   }
 
   reset(charges: readonly Charge[]): void {
@@ -121,4 +121,31 @@ class MemoryStore implements Store {
     this.#meters.set(rule, meter);
     return meter;
   }
+}
+
+function statusOf(meter: Meter, key: string, now: number): RuleStatus {
+  const { algorithm, params, rule } = meter;
+  const slot = meter.table.find(key);
+  const at = meter.timeFor(slot, now);
+  return {
+    rule: rule.name,
+    limit: rule.limit,
+    remaining: meter.remaining(slot, at),
+    resetAfterMs: meter.resetAfter(slot, now),
+    ...algorithm.held(params, meter.page(slot), slot & PAGE_MASK, at),
+  };
+}
+
+/** Undefined where the algorithm keeps no history. */
+function countOf(meter: Meter, key: string, now: number, from: number, to: number): Count | undefined {
+  const { algorithm, params } = meter;
+  const resolutionMs = algorithm.resolutionMs(params);
+  if (resolutionMs === 0) return undefined;
+  const slot = meter.table.find(key);
+  const at = meter.timeFor(slot, now);
+  const first = Math.max(algorithm.coversFrom(params, at), from - (from % resolutionMs));
+  const last = Math.min(at, to - (to % resolutionMs) + resolutionMs - 1);
+  const count =
+    first <= last ? algorithm.count(params, meter.page(slot), slot & PAGE_MASK, at, first, last) : 0;
+  return { count, from: first, to: last, resolutionMs };
 }

@@ -1,7 +1,7 @@
 import type { Algorithm } from "../algorithms/algorithm.js";
 import { algorithmOf } from "../algorithms/index.js";
-import type { RuleDecision, RuleStatus } from "../decision.js";
-import type { Count, Settlement, StoredRule, Taker } from "../store.js";
+import type { RuleDecision } from "../decision.js";
+import type { Settlement, StoredRule, Taker } from "../store.js";
 
 /** A key's place in its table. */
 type Slot = number;
@@ -9,7 +9,7 @@ type Slot = number;
 /** The slot of every key that is not there: its state stays empty. */
 const NOBODY: Slot = 0;
 const PAGE_BITS = 7;
-const PAGE_MASK = 2 ** PAGE_BITS - 1;
+export const PAGE_MASK = 2 ** PAGE_BITS - 1;
 /** How many old keys a new one looks at: always, and at the cap. */
 const CLEANED_PER_KEY = 2;
 const SAMPLED_PER_EVICTION = 16;
@@ -180,33 +180,5 @@ export class Meter implements Taker {
   resetAfter(slot: Slot, now: number): number {
     const left = this.algorithm.expiresAt(this.params, this.page(slot), slot & PAGE_MASK) - now;
     return Math.max(0, left);
-  }
-
-  status(key: string, now: number): RuleStatus {
-    const { name, limit } = this.rule;
-    const slot = this.table.find(key);
-    const at = this.timeFor(slot, now);
-    return {
-      rule: name,
-      limit,
-      remaining: this.remaining(slot, at),
-      resetAfterMs: this.resetAfter(slot, now),
-      ...this.algorithm.held(this.params, this.page(slot), slot & PAGE_MASK, at),
-    };
-  }
-
-  /** Undefined where the algorithm keeps no history. */
-  count(key: string, now: number, from: number, to: number): Count | undefined {
-    const resolutionMs = this.algorithm.resolutionMs(this.params);
-    if (resolutionMs === 0) return undefined;
-    const slot = this.table.find(key);
-    const at = this.timeFor(slot, now);
-    const first = Math.max(this.algorithm.coversFrom(this.params, at), from - (from % resolutionMs));
-    const last = Math.min(at, to - (to % resolutionMs) + resolutionMs - 1);
-    const count =
-      first <= last
-        ? this.algorithm.count(this.params, this.page(slot), slot & PAGE_MASK, at, first, last)
-        : 0;
-    return { count, from: first, to: last, resolutionMs };
   }
 }
