@@ -30,8 +30,8 @@ export interface Algorithm<Params, Page> {
   wait(params: Params, page: Page, i: number, now: number, cost: number): number;
   /**
    * Records a cost at time `at <= now`, unconditionally; a negative one gives back, never below zero.
-   * `id` names the request, where the algorithm tells requests apart; `left` is what `remaining` has just
-   * answered for this `now`, where it was asked, so that what it found need not be found again.
+   * `id` names the request, where the algorithm tells requests apart; with `isChecked`, `remaining` was
+   * asked just before, of the same key and `now`: what it found need not be found again.
    */
   charge(
     params: Params,
@@ -41,7 +41,7 @@ export interface Algorithm<Params, Page> {
     at: number,
     cost: number,
     id?: string,
-    left?: number,
+    isChecked?: boolean,
   ): void;
   /**
    * Where what is charged under an id is held on a lease: lets it go, for what it `actual`ly was at time `at`; or,

@@ -66,17 +66,17 @@ export const slidingLog: Algorithm<LogRule, Logs> = {
     return rule.window - age(rule, logs, i, entryThatFrees(logs, i, gone, over), now);
   },
 
-  charge(rule, logs, i, now, at, cost, _id, left = 0) {
+  charge(rule, logs, i, now, at, cost, _id, isChecked) {
     if (cost === 0 || now - at >= rule.window) return;
     const { head, size, sums } = logs;
-    const isKnown = left > 0 && sums[i] === undefined;
-    const gone = isKnown ? size[i] - rule.limit + left : expired(rule, logs, i, now);
-    if (sums[i] !== undefined) logs.base[i] += costBefore(logs, i, gone);
+    // A new key was not the last one looked at, where another had to go for it; it has nothing to forget.
+    const gone = isChecked ? Math.min(lastExpired, size[i]) : expired(rule, logs, i, now);
+    if (sums[i] !== undefined) logs.base[i] = sumBefore(logs, i, gone);
     // Done even where none is gone: whether one is, no processor can guess.
     head[i] = place(logs, i, gone);
     size[i] -= gone;
     if (size[i] * 4 < logs.times[i].length) shrink(rule, logs, i);
-    if (cost === 1 && at >= logs.newest[i] && sums[i] === undefined) push(rule, logs, i, at);
+    if (cost === 1 && at >= logs.newest[i] && sums[i] === undefined) push(rule, logs, i, at, 0);
     else chargeWeight(rule, logs, i, at, cost);
   },
 
@@ -109,30 +109,37 @@ function age(rule: LogRule, logs: Logs, i: number, n: number, now: number): numb
   return rule.wide ? now - time : (now - time) >>> 0;
 }
 
-/** The cost of all entries before the nth. */
-function costBefore(logs: Logs, i: number, n: number): number {
+/** The running cost before the nth entry. */
+function sumBefore(logs: Logs, i: number, n: number): number {
   const sums = logs.sums[i];
   if (sums === undefined) return n;
-  return n === 0 ? 0 : sums[place(logs, i, n - 1)] - logs.base[i];
+  return n === 0 ? logs.base[i] : sums[place(logs, i, n - 1)];
 }
 
 function costBetween(logs: Logs, i: number, start: number, end: number): number {
-  return costBefore(logs, i, end) - costBefore(logs, i, start);
+  return sumBefore(logs, i, end) - sumBefore(logs, i, start);
 }
 
 function live(rule: LogRule, logs: Logs, i: number, now: number): number {
-  const gone = expired(rule, logs, i, now);
-  const size = logs.size[i];
-  return logs.sums[i] === undefined ? size - gone : costBetween(logs, i, gone, size);
+  return costBetween(logs, i, expired(rule, logs, i, now), logs.size[i]);
 }
+
+/** What `expired` answered last: a charge follows its check, and need not search once more. */
+let lastExpired = 0;
 
 /** How many entries have left the window: few, as a rule. */
 function expired(rule: LogRule, logs: Logs, i: number, now: number): number {
-  if (now - logs.newest[i] >= rule.window) return logs.size[i];
   let gone = 0;
-  while (age(rule, logs, i, gone, now) >= rule.window) {
-    if (++gone > FEW) return manyExpired(rule, logs, i, gone, now);
+  if (now - logs.newest[i] >= rule.window) gone = logs.size[i];
+  else {
+    while (age(rule, logs, i, gone, now) >= rule.window) {
+      if (++gone > FEW) {
+        gone = manyExpired(rule, logs, i, gone, now);
+        break;
+      }
+    }
   }
+  lastExpired = gone;
   return gone;
 }
 
@@ -151,8 +158,8 @@ function manyExpired(rule: LogRule, logs: Logs, i: number, least: number, now: n
 /** The entry with whose leaving at least `over` units have left, counted from the entry `gone`. */
 function entryThatFrees(logs: Logs, i: number, gone: number, over: number): number {
   if (logs.sums[i] === undefined) return gone + over - 1;
-  const needed = costBefore(logs, i, gone) + over;
-  return firstWhere(gone, logs.size[i] - 1, (n) => costBefore(logs, i, n + 1) >= needed);
+  const needed = sumBefore(logs, i, gone) + over;
+  return firstWhere(gone, logs.size[i] - 1, (n) => sumBefore(logs, i, n + 1) >= needed);
 }
 
 /** How many entries came before `time`. The log must hold nothing that left more than a window ago. */
@@ -187,11 +194,14 @@ function empty(logs: Logs, i: number): void {
   logs.newest[i] = NEVER;
 }
 
-/** A new entry, whose running cost is up to the caller. */
-function push(rule: LogRule, logs: Logs, i: number, at: number): void {
+/** A new entry, with its running cost where the log has those. */
+function push(rule: LogRule, logs: Logs, i: number, at: number, sum: number): void {
   const { size, times } = logs;
   if (size[i] === times[i].length) resize(rule, logs, i, size[i] * 2 || SMALLEST);
-  times[i][place(logs, i, size[i])] = at;
+  const sums = logs.sums[i];
+  const p = place(logs, i, size[i]);
+  times[i][p] = at;
+  if (sums !== undefined) sums[p] = sum;
   size[i]++;
   logs.newest[i] = at;
 }
@@ -202,17 +212,11 @@ function chargeWeight(rule: LogRule, logs: Logs, i: number, at: number, cost: nu
   const newest = logs.newest[i];
   if (cost < 0 || at < newest) adjust(rule, logs, i, at, cost);
   else if (at === newest) sums[place(logs, i, logs.size[i] - 1)] += cost;
-  else pushWeight(rule, logs, i, at, cost);
+  else push(rule, logs, i, at, sumBefore(logs, i, logs.size[i]) + cost);
   if (logs.base[i] > LARGEST_SUM) {
     shiftSums(logs, i, 0, -logs.base[i]);
     logs.base[i] = 0;
   }
-}
-
-function pushWeight(rule: LogRule, logs: Logs, i: number, at: number, cost: number): void {
-  const sum = logs.base[i] + costBefore(logs, i, logs.size[i]) + cost;
-  push(rule, logs, i, at);
-  (logs.sums[i] as Float64Array)[place(logs, i, logs.size[i] - 1)] = sum;
 }
 
 /** Changes the cost recorded at a past time: an entry's, down to zero, or a new one's. */
@@ -233,11 +237,11 @@ function adjust(rule: LogRule, logs: Logs, i: number, at: number, cost: number):
 /** Makes room for an entry before the nth, moving the later ones up. */
 function insert(rule: LogRule, logs: Logs, i: number, n: number, at: number, cost: number): void {
   const newest = logs.newest[i];
-  pushWeight(rule, logs, i, at, cost);
+  push(rule, logs, i, at, sumBefore(logs, i, logs.size[i]) + cost);
   logs.newest[i] = newest;
   const times = logs.times[i];
   const sums = logs.sums[i] as Float64Array;
-  const before = costBefore(logs, i, n);
+  const before = sumBefore(logs, i, n);
   for (let m = logs.size[i] - 1; m > n; m--) {
     const to = place(logs, i, m);
     const from = place(logs, i, m - 1);
@@ -245,7 +249,7 @@ function insert(rule: LogRule, logs: Logs, i: number, n: number, at: number, cos
     sums[to] = sums[from] + cost;
   }
   times[place(logs, i, n)] = at;
-  sums[place(logs, i, n)] = logs.base[i] + before + cost;
+  sums[place(logs, i, n)] = before + cost;
 }
 
 /** Adds to the running costs from the nth entry on. */

@@ -135,7 +135,7 @@ export class Meter implements Taker {
     if (!allowed) {
       retryAfterMs = algorithm.wait(params, page, slot & PAGE_MASK, at, cost) + (at - now);
     } else if (commit) {
-      slot = this.charge(slot, key, at, at, cost, id, remaining);
+      slot = this.charge(slot, key, at, at, cost, id, true);
       remaining -= cost;
     }
     const resetAfterMs = this.resetAfter(slot, now);
@@ -150,11 +150,11 @@ export class Meter implements Taker {
     at: number,
     cost: number,
     id: string | undefined,
-    left?: number,
+    isChecked?: boolean,
   ): Slot {
     if (slot === NOBODY && cost <= 0) return slot;
     const own = slot === NOBODY ? this.table.add(key, this, now) : slot;
-    this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id, left);
+    this.algorithm.charge(this.params, this.page(own), own & PAGE_MASK, now, at, cost, id, isChecked);
     return own;
   }
 
