@@ -1,0 +1,48 @@
+// A compact log with a lease: what is held stands in it, and settlements come in any order.
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { useRedis } from "../../../test/useRedis.js";
+import { createLimiter } from "../../limiter.js";
+import { type RuleInput, rule } from "../../rule.js";
+import { redisStore } from "./index.js";
+
+const START = 1_700_000_000_000;
+const { redis } = useRedis();
+
+/** Limiters of one name and rule name on one store, as before and after a deployment, and the key they have. */
+function world() {
+  const clock = { now: START };
+  const prefix = `${randomUUID()}:`;
+  const store = redisStore(redis, { prefix, clock: () => clock.now });
+  const limiterOf = (options: Partial<RuleInput>) =>
+    createLimiter({
+      name: "api",
+      store,
+      rules: rule({ algorithm: "slidingLog", name: "log", limit: 1e9, window: 60_000, ...options } as RuleInput),
+    });
+  return { clock, limiterOf, keys: () => redis.keys(`${prefix}*`) };
+}
+
+test("a rule that is given a lease, or loses it, reads nothing of the other layout", async () => {
+  const { clock, limiterOf } = world();
+  const [plain, leased] = [limiterOf({}), limiterOf({ lease: 1000 })];
+  for (let n = 1; n <= 5; n++) {
+    clock.now += 5;
+    await plain.tryAcquire("a");
+    const { decision } = await leased.reserve("a", 2);
+    expect(decision.remaining).toBe(1e9 - n * 2);
+  }
+  expect((await plain.status("a"))[0].count).toBe(5);
+  expect((await leased.status("a"))[0].count).toBe(10);
+});
+
+test("a log with a lease and another window lives as long as it must", async () => {
+  const { clock, limiterOf, keys } = world();
+  const [short, long] = [limiterOf({ lease: 1000 }), limiterOf({ window: 3_600_000, lease: 1_800_000 })];
+  await short.reserve("a", 1);
+  clock.now += 5;
+  await long.reserve("a", 1);
+  const times = await Promise.all((await keys()).map((key) => redis.pttl(key)));
+  // On a clock of its own a key outlives what it counts by an hour.
+  expect(Math.max(...times)).toBeGreaterThan(3_600_000 + 1_800_000);
+});
