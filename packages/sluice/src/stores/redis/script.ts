@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "9def61578f02cc701af4d6d1068fdda29badccfd";
+export const sha = "603403fb5d156b47ca81845f760120073180bb44";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -325,6 +325,7 @@ local c = w * 4 - 3
 head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
 end
 write(state, head .. entries .. last, number, chunk)
+if state.changed then call('PEXPIRE', state.key, rule.longest * 2 + TTL_SLACK) end
 end
 local function charge(state, rule, now, at, cost)
 if now - at >= rule.longest then return end
@@ -386,9 +387,8 @@ end
 return {
 load = load, check = check, charge = charge, write = write,
 prepare = function(rule)
-rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
+rule.windows, rule.longest = #rule / 2, 0
 for w = 1, rule.windows do
-if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
 if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w end
 end
 end,
