@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "603403fb5d156b47ca81845f760120073180bb44";
+export const sha = "7f24cc75915f7033c6d506bc2bed42ee47e58e64";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -178,6 +178,7 @@ return write(state, '')
 end
 end
 for w = 1, rule.windows do advance(state, rule, w, now) end
+rare.drop_left(state, rule)
 save(state, rule, sub(state.text, state.from), '')
 end
 function rare.held(state, rule, w, now)

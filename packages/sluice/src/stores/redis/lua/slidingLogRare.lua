@@ -168,6 +168,7 @@ local function slidingLogRare(open, advance)
       end
     end
     for w = 1, rule.windows do advance(state, rule, w, now) end
+    rare.drop_left(state, rule)
     save(state, rule, sub(state.text, state.from), '')
   end
 
