@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "7f24cc75915f7033c6d506bc2bed42ee47e58e64";
+export const sha = "f4892562d635dda7406fabef13cbf2e62e7d90ee";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -29,7 +29,7 @@ local function general(now, rules, letters, reply)
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
 local sub, floor, max, min = string.sub, math.floor, math.max, math.min
-local DROPPED_AT_ONCE = 100
+local DROPPED_AT_ONCE, LONGEST_CHUNK = 100, CHUNK_BYTES * 4
 local rare = {}
 function rare.seek(state, low, x, by_cost)
 local high = state.tail
@@ -100,6 +100,17 @@ end
 if entry == count then parts[#parts + 1] = pack('<I6I7', at - new_base, cost) end
 return table.concat(parts), new_base, 1
 end
+local function halved(entries, wide, base, before)
+local format, width = '<I3I2', 5
+if wide == 1 then format, width = '<I6I7', 13 end
+local half, rest = floor(#entries / width / 2), {}
+local start = unpack(format, entries, half * width + 1)
+for n = 0, #entries / width - 1 do
+local offset, cost = unpack(format, entries, n * width + 1)
+if n < half then before = before + cost else rest[#rest + 1] = pack(format, offset - start, cost) end
+end
+return sub(entries, 1, half * width), half, table.concat(rest), base + start, before
+end
 local function trim_tail(state, rule)
 local count
 while true do
@@ -159,18 +170,31 @@ state[c + 2], state[c + 3] = number, entry
 end
 state[c + 1] = -math.huge
 end
-for later = number + 1, state.tail - 1 do
-local field = pack('<I4', later)
-local chunk = call('HGET', state.key, field)
+local added = #entries > LONGEST_CHUNK and 1 or 0
+for later = state.tail - 1, number + 1, -1 do
+local chunk = call('HGET', state.key, pack('<I4', later))
 local its_wide, its_base, its_before = unpack('<BI6d', chunk)
-call('HSET', state.key, field, pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
+call('HSET', state.key, pack('<I4', later + added),
+pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
 end
-if number < state.tail then
-state.before = state.before + difference
-call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. entries)
+if number < state.tail then state.before = state.before + difference end
+if added == 1 then
+local first, half, rest, rest_base, rest_before = halved(entries, wide, new_base, before)
+call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. first)
+for c = 1, rule.windows * 4, 4 do
+if state[c + 2] == number and state[c + 3] >= half then
+state[c + 2], state[c + 3] = number + 1, state[c + 3] - half
+elseif state[c + 2] > number then
+state[c + 2] = state[c + 2] + 1
+end
+end
+number, state.tail, entries, new_base, before = number + 1, state.tail + 1, rest, rest_base, rest_before
+end
 state.read = 0
+if number < state.tail then
+call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. entries)
 else
-state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
+state.text, state.from, state.base, state.before, state.wide = entries, 1, new_base, before, wide
 trim_tail(state, rule)
 if not state.text then
 state.latest = 0

@@ -3,10 +3,12 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter } from "../../limiter.js";
-import { type RuleInput, rule } from "../../rule.js";
+import type { Reservation } from "../../reservation.js";
+import { rule } from "../../rule.js";
 import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
+const LIMIT = 1e9;
 const { redis } = useRedis();
 
 /** Limiters of one name and rule name on one store, as before and after a deployment, and the key they have. */
@@ -14,23 +16,23 @@ function world() {
   const clock = { now: START };
   const prefix = `${randomUUID()}:`;
   const store = redisStore(redis, { prefix, clock: () => clock.now });
-  const limiterOf = (options: Partial<RuleInput>) =>
+  const limiterOf = (window: number, lease: number) =>
     createLimiter({
       name: "api",
       store,
-      rules: rule({ algorithm: "slidingLog", name: "log", limit: 1e9, window: 60_000, ...options } as RuleInput),
+      rules: rule({ algorithm: "slidingLog", name: "log", limit: LIMIT, window, lease }),
     });
   return { clock, limiterOf, keys: () => redis.keys(`${prefix}*`) };
 }
 
 test("a rule that is given a lease, or loses it, reads nothing of the other layout", async () => {
   const { clock, limiterOf } = world();
-  const [plain, leased] = [limiterOf({}), limiterOf({ lease: 1000 })];
+  const [plain, leased] = [limiterOf(60_000, 60_000), limiterOf(60_000, 1000)];
   for (let n = 1; n <= 5; n++) {
     clock.now += 5;
     await plain.tryAcquire("a");
     const { decision } = await leased.reserve("a", 2);
-    expect(decision.remaining).toBe(1e9 - n * 2);
+    expect(decision.remaining).toBe(LIMIT - n * 2);
   }
   expect((await plain.status("a"))[0].count).toBe(5);
   expect((await leased.status("a"))[0].count).toBe(10);
@@ -38,7 +40,7 @@ test("a rule that is given a lease, or loses it, reads nothing of the other layo
 
 test("a log with a lease and another window lives as long as it must", async () => {
   const { clock, limiterOf, keys } = world();
-  const [short, long] = [limiterOf({ lease: 1000 }), limiterOf({ window: 3_600_000, lease: 1_800_000 })];
+  const [short, long] = [limiterOf(60_000, 1000), limiterOf(3_600_000, 1_800_000)];
   await short.reserve("a", 1);
   clock.now += 5;
   await long.reserve("a", 1);
@@ -49,7 +51,7 @@ test("a log with a lease and another window lives as long as it must", async () 
 
 test("a log does not grow where what leaves the window is always noticed by a settlement out of order", async () => {
   const { clock, limiterOf, keys } = world();
-  const limiter = limiterOf({ window: 1005, lease: 500 });
+  const limiter = limiterOf(1005, 500);
   const sizes: number[] = [];
   for (let n = 0; n < 1500; n++) {
     const first = await limiter.reserve("a", 1);
@@ -64,4 +66,34 @@ test("a log does not grow where what leaves the window is always noticed by a se
   }
   expect(Math.max(...sizes)).toBeLessThanOrEqual(sizes[0] + 2);
   expect((await limiter.status("a"))[0].count).toBe(200);
+});
+
+test("a chunk that many settlements are put into becomes two, and all of them are counted", async () => {
+  const { clock, limiterOf, keys } = world();
+  const limiter = limiterOf(3_600_000, 1_800_000);
+  const open: Reservation[] = [];
+  for (let n = 0; n < 1000; n++) {
+    clock.now += 1;
+    open.push(await limiter.reserve("a", 1));
+  }
+  for (const newest of [open.pop(), open.splice(300, 1)[0]]) await newest?.settle(70_000);
+  for (const reservation of open) await reservation.settle(2);
+  const [key] = await keys();
+  for (const field of await redis.hkeysBuffer(key)) expect(await redis.hstrlen(key, field)).toBeLessThan(800);
+  const [{ count, oldestAt, newestAt }] = await limiter.status("a");
+  expect([count, oldestAt, newestAt]).toEqual([140_000 + 998 * 2, START + 1, START + 1000]);
+  for (const [from, to, expected] of [
+    [1, 300, 600],
+    [200, 301, 70_202],
+    [302, 999, 1396],
+    [999, 1000, 70_002],
+  ]) {
+    expect((await limiter.count("a", { from: START + from, to: START + to })).count).toBe(expected);
+  }
+  clock.now = START + 3_600_000 + 500;
+  await limiter.tryAcquire("a");
+  expect((await limiter.status("a"))[0]).toMatchObject({
+    count: 70_000 + 499 * 2 + 1,
+    oldestAt: START + 501,
+  });
 });
