@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "f4892562d635dda7406fabef13cbf2e62e7d90ee";
+export const sha = "f42ce4b72f8e8f2c3650cabfcba64ac867ebaaad";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -17,9 +17,10 @@ local its_offset, its_cost = unpack(format, text, place)
 last_cost = last_cost or its_cost
 if its_offset == offset then
 local new_cost, entries = its_cost + cost, (#text - from + 1) / width
-if new_cost <= 0 or wide == 0 and new_cost > 65535 then return end
-return pack('<dI2', sum + (entries - written) * last_cost + cost, entries) .. sub(text, 11, place - 1)
-.. pack(format, offset, new_cost) .. sub(text, place + width)
+sum = sum + (entries - written) * last_cost + cost
+if new_cost <= 0 or wide == 0 and new_cost > 65535 or sum > 9007199254740991 then return end
+return pack('<dI2', sum, entries) .. sub(text, 11, place - 1) .. pack(format, offset, new_cost)
+.. sub(text, place + width)
 elseif its_offset < offset then
 return
 end
@@ -145,6 +146,7 @@ end
 end
 function rare.adjust(state, rule, now, at, cost, save, write)
 for w = 1, rule.windows do advance(state, rule, w, now) end
+if state.sum + cost > 9007199254740991 then rare.rebase(state, rule) end
 local number = rare.seek(state, state.first, at)
 local text, from, count, format, width, base, before = open(state, number)
 local entry, found, old = 0, false, 0
@@ -898,12 +900,14 @@ local answer = {}
 inner.check(state, rule, now, cost, answer, 0)
 return answer[2] < 0 and math.huge or answer[2]
 end
-local function wait_for(state, rule, now, cost, held, place)
-local ends, beside = { [0] = now }, { [0] = cost + held }
+local function wait_for(state, rule, now, cost, place)
+local ends, costs = { [0] = now }, {}
 while place < #state.held_text do
 local its_end, _, its_cost, following = read(state.held_text, place)
-ends[#ends + 1], beside[#beside + 1], place = its_end, beside[#beside] - its_cost, following
+ends[#ends + 1], costs[#costs + 1], place = its_end, its_cost, following
 end
+local beside = { [#ends] = cost }
+for n = #ends, 1, -1 do beside[n - 1] = beside[n] + costs[n] end
 local low, high = 0, #ends
 while low < high do
 local middle = math.floor((low + high) / 2)
@@ -924,7 +928,7 @@ if fits or cost == 0 then
 reply[r + 2] = 0
 return true
 end
-if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, held, place) end
+if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, place) end
 end
 local function with_holder(text, ends, at, cost, id)
 local holder, place = pack('<I2c0dddd', #id, id, ends, at, cost, 0), #text + 1

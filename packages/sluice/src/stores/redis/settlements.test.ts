@@ -1,10 +1,10 @@
-// A compact log with a lease: what is held stands in it, and settlements come in any order.
+// What settlements in any order make of a compact log, with a lease and without.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter } from "../../limiter.js";
 import type { Reservation } from "../../reservation.js";
-import { rule } from "../../rule.js";
+import { rule, slidingLog } from "../../rule.js";
 import { redisStore } from "./index.js";
 
 const START = 1_700_000_000_000;
@@ -68,6 +68,15 @@ test("a log does not grow where what leaves the window is always noticed by a se
   expect((await limiter.status("a"))[0].count).toBe(200);
 });
 
+test("what never fits is told so, though with what is held it is past 2^53", async () => {
+  const store = redisStore(redis, { prefix: `${randomUUID()}:`, clock: () => START });
+  const rules = rule({ algorithm: "slidingLog", limit: 2 ** 52, window: 1000, lease: 10 });
+  const limiter = createLimiter({ store, rules });
+  await limiter.reserve("a", 2 ** 52);
+  expect((await limiter.peek("a", 2 ** 52)).retryAfterMs).toBe(10);
+  expect((await limiter.peek("a", 2 ** 52 + 1)).retryAfterMs).toBe(Infinity);
+});
+
 test("a chunk that many settlements are put into becomes two, and all of them are counted", async () => {
   const { clock, limiterOf, keys } = world();
   const limiter = limiterOf(3_600_000, 1_800_000);
@@ -96,4 +105,23 @@ test("a chunk that many settlements are put into becomes two, and all of them ar
     count: 70_000 + 499 * 2 + 1,
     oldestAt: START + 501,
   });
+});
+
+test("a log counts on to the unit when what is settled brings all that ever passed past 2^53", async () => {
+  const clock = { now: START };
+  const store = redisStore(redis, { prefix: `${randomUUID()}:`, clock: () => clock.now });
+  const limiter = createLimiter({ store, rules: slidingLog({ limit: 2 ** 52, window: 1000 }) });
+  await limiter.tryAcquire("a", 2 ** 52 - 1);
+  clock.now += 500;
+  await limiter.tryAcquire("a", 1);
+  clock.now += 500;
+  const first = await limiter.reserve("a", 5);
+  clock.now += 1;
+  const second = await limiter.reserve("a", 0);
+  clock.now += 1;
+  await limiter.tryAcquire("a", 2 ** 52 - 10);
+  await first.settle(105);
+  expect((await limiter.status("a"))[0].count).toBe(2 ** 52 + 96);
+  await second.settle(1);
+  expect((await limiter.status("a"))[0].count).toBe(2 ** 52 + 97);
 });

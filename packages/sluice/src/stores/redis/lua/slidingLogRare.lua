@@ -137,6 +137,7 @@ local function slidingLogRare(open, advance)
   -- Changes the cost recorded at a past time: an entry's, down to zero, or a new one's
   function rare.adjust(state, rule, now, at, cost, save, write)
     for w = 1, rule.windows do advance(state, rule, w, now) end
+    if state.sum + cost > 9007199254740991 then rare.rebase(state, rule) end
     local number = rare.seek(state, state.first, at)
     local text, from, count, format, width, base, before = open(state, number)
     local entry, found, old = 0, false, 0
