@@ -100,6 +100,28 @@ test("a key outlives what it counts, after the clock stepped back too", async ()
   }
 });
 
+test("a log whose window has become longer lives as long as that one, whatever is done first", async () => {
+  const clock = { now: 1_700_000_000_000 };
+  const store = redisStore(redis, { clock: () => clock.now });
+  const of = (window: number) =>
+    createLimiter({ name: "api", store, rules: slidingLog({ name: "log", limit: 100, window }) });
+  for (const isSettledFirst of [false, true]) {
+    await redis.flushall();
+    const reservation = await of(60_000).reserve("a", 1);
+    clock.now += 5;
+    const longer = of(3_600_000);
+    const later = await longer.reserve("a", isSettledFirst ? 0 : 1);
+    clock.now += 5;
+    await of(60_000).tryAcquire("a");
+    clock.now += 5;
+    await (isSettledFirst ? later.settle(2) : longer.tryAcquire("a"));
+    await reservation.settle(3);
+    const [{ resetAfterMs }] = await longer.status("a");
+    const [key] = await redis.keys("*");
+    expect(await redis.pttl(key)).toBeGreaterThan(3_600_000 + resetAfterMs);
+  }
+});
+
 test("what is given back in full leaves no key behind", async () => {
   const store = redisStore(redis);
   for (const limiter of limitersOf(store, 20, 60_000)) {

@@ -97,8 +97,9 @@ function specOf(rules: readonly StoredRule[]): Spec {
     const { args, suffix } = specOf([counted]);
     const [letter, , ...texts] = args;
     const numbers = [...texts.map(Number), window, lease];
+    // A log that holds has another layout than one that does not, and tells nothing of its window while it only holds.
     return letter === "L"
-      ? spec("R", numbers, suffix)
+      ? spec("R", numbers, `${suffix}/${window}`)
       : spec(`K${letter}`, numbers, suffix, 1, `${suffix}/held`);
   }
   switch (rule.algorithm) {

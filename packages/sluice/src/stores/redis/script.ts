@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "9def61578f02cc701af4d6d1068fdda29badccfd";
+export const sha = "f42ce4b72f8e8f2c3650cabfcba64ac867ebaaad";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -17,9 +17,10 @@ local its_offset, its_cost = unpack(format, text, place)
 last_cost = last_cost or its_cost
 if its_offset == offset then
 local new_cost, entries = its_cost + cost, (#text - from + 1) / width
-if new_cost <= 0 or wide == 0 and new_cost > 65535 then return end
-return pack('<dI2', sum + (entries - written) * last_cost + cost, entries) .. sub(text, 11, place - 1)
-.. pack(format, offset, new_cost) .. sub(text, place + width)
+sum = sum + (entries - written) * last_cost + cost
+if new_cost <= 0 or wide == 0 and new_cost > 65535 or sum > 9007199254740991 then return end
+return pack('<dI2', sum, entries) .. sub(text, 11, place - 1) .. pack(format, offset, new_cost)
+.. sub(text, place + width)
 elseif its_offset < offset then
 return
 end
@@ -29,7 +30,7 @@ local function general(now, rules, letters, reply)
 local function slidingLogRare(open, advance)
 local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
 local sub, floor, max, min = string.sub, math.floor, math.max, math.min
-local DROPPED_AT_ONCE = 100
+local DROPPED_AT_ONCE, LONGEST_CHUNK = 100, CHUNK_BYTES * 4
 local rare = {}
 function rare.seek(state, low, x, by_cost)
 local high = state.tail
@@ -100,6 +101,17 @@ end
 if entry == count then parts[#parts + 1] = pack('<I6I7', at - new_base, cost) end
 return table.concat(parts), new_base, 1
 end
+local function halved(entries, wide, base, before)
+local format, width = '<I3I2', 5
+if wide == 1 then format, width = '<I6I7', 13 end
+local half, rest = floor(#entries / width / 2), {}
+local start = unpack(format, entries, half * width + 1)
+for n = 0, #entries / width - 1 do
+local offset, cost = unpack(format, entries, n * width + 1)
+if n < half then before = before + cost else rest[#rest + 1] = pack(format, offset - start, cost) end
+end
+return sub(entries, 1, half * width), half, table.concat(rest), base + start, before
+end
 local function trim_tail(state, rule)
 local count
 while true do
@@ -134,6 +146,7 @@ end
 end
 function rare.adjust(state, rule, now, at, cost, save, write)
 for w = 1, rule.windows do advance(state, rule, w, now) end
+if state.sum + cost > 9007199254740991 then rare.rebase(state, rule) end
 local number = rare.seek(state, state.first, at)
 local text, from, count, format, width, base, before = open(state, number)
 local entry, found, old = 0, false, 0
@@ -159,18 +172,31 @@ state[c + 2], state[c + 3] = number, entry
 end
 state[c + 1] = -math.huge
 end
-for later = number + 1, state.tail - 1 do
-local field = pack('<I4', later)
-local chunk = call('HGET', state.key, field)
+local added = #entries > LONGEST_CHUNK and 1 or 0
+for later = state.tail - 1, number + 1, -1 do
+local chunk = call('HGET', state.key, pack('<I4', later))
 local its_wide, its_base, its_before = unpack('<BI6d', chunk)
-call('HSET', state.key, field, pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
+call('HSET', state.key, pack('<I4', later + added),
+pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
 end
-if number < state.tail then
-state.before = state.before + difference
-call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. entries)
+if number < state.tail then state.before = state.before + difference end
+if added == 1 then
+local first, half, rest, rest_base, rest_before = halved(entries, wide, new_base, before)
+call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. first)
+for c = 1, rule.windows * 4, 4 do
+if state[c + 2] == number and state[c + 3] >= half then
+state[c + 2], state[c + 3] = number + 1, state[c + 3] - half
+elseif state[c + 2] > number then
+state[c + 2] = state[c + 2] + 1
+end
+end
+number, state.tail, entries, new_base, before = number + 1, state.tail + 1, rest, rest_base, rest_before
+end
 state.read = 0
+if number < state.tail then
+call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. entries)
 else
-state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
+state.text, state.from, state.base, state.before, state.wide = entries, 1, new_base, before, wide
 trim_tail(state, rule)
 if not state.text then
 state.latest = 0
@@ -178,6 +204,7 @@ return write(state, '')
 end
 end
 for w = 1, rule.windows do advance(state, rule, w, now) end
+rare.drop_left(state, rule)
 save(state, rule, sub(state.text, state.from), '')
 end
 function rare.held(state, rule, w, now)
@@ -325,6 +352,7 @@ local c = w * 4 - 3
 head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
 end
 write(state, head .. entries .. last, number, chunk)
+if state.changed then call('PEXPIRE', state.key, rule.longest * 2 + TTL_SLACK) end
 end
 local function charge(state, rule, now, at, cost)
 if now - at >= rule.longest then return end
@@ -386,9 +414,8 @@ end
 return {
 load = load, check = check, charge = charge, write = write,
 prepare = function(rule)
-rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
+rule.windows, rule.longest = #rule / 2, 0
 for w = 1, rule.windows do
-if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
 if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w end
 end
 end,
@@ -873,12 +900,14 @@ local answer = {}
 inner.check(state, rule, now, cost, answer, 0)
 return answer[2] < 0 and math.huge or answer[2]
 end
-local function wait_for(state, rule, now, cost, held, place)
-local ends, beside = { [0] = now }, { [0] = cost + held }
+local function wait_for(state, rule, now, cost, place)
+local ends, costs = { [0] = now }, {}
 while place < #state.held_text do
 local its_end, _, its_cost, following = read(state.held_text, place)
-ends[#ends + 1], beside[#beside + 1], place = its_end, beside[#beside] - its_cost, following
+ends[#ends + 1], costs[#costs + 1], place = its_end, its_cost, following
 end
+local beside = { [#ends] = cost }
+for n = #ends, 1, -1 do beside[n - 1] = beside[n] + costs[n] end
 local low, high = 0, #ends
 while low < high do
 local middle = math.floor((low + high) / 2)
@@ -899,7 +928,7 @@ if fits or cost == 0 then
 reply[r + 2] = 0
 return true
 end
-if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, held, place) end
+if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, place) end
 end
 local function with_holder(text, ends, at, cost, id)
 local holder, place = pack('<I2c0dddd', #id, id, ends, at, cost, 0), #text + 1

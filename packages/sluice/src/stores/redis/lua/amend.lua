@@ -1,5 +1,6 @@
 -- The usual settlement on a log: an entry of the tail changes and stays. Answers the head's new text; or nothing where
--- the entry is not there, is counted by a window as what has left it, or would have no cost or one past its width.
+-- the entry is not there, is counted by a window as what has left it, or would have no cost or one past its width, or
+-- the cost of all would be past what a double tells.
 local function amend(text, at, cost)
   local pack, unpack, sub = struct.pack, struct.unpack, string.sub
   local sum, written, cursors, wide, base = unpack('<dI2BBI6', text)
@@ -15,9 +16,10 @@ local function amend(text, at, cost)
     last_cost = last_cost or its_cost
     if its_offset == offset then
       local new_cost, entries = its_cost + cost, (#text - from + 1) / width
-      if new_cost <= 0 or wide == 0 and new_cost > 65535 then return end
-      return pack('<dI2', sum + (entries - written) * last_cost + cost, entries) .. sub(text, 11, place - 1)
-        .. pack(format, offset, new_cost) .. sub(text, place + width)
+      sum = sum + (entries - written) * last_cost + cost
+      if new_cost <= 0 or wide == 0 and new_cost > 65535 or sum > 9007199254740991 then return end
+      return pack('<dI2', sum, entries) .. sub(text, 11, place - 1) .. pack(format, offset, new_cost)
+        .. sub(text, place + width)
     elseif its_offset < offset then
       return
     end

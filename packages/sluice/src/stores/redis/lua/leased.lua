@@ -66,12 +66,14 @@ local function leased(letter, makers)
   end
 
   -- The leases end one after the other: see algorithms/leased.ts
-  local function wait_for(state, rule, now, cost, held, place)
-    local ends, beside = { [0] = now }, { [0] = cost + held }
+  local function wait_for(state, rule, now, cost, place)
+    local ends, costs = { [0] = now }, {}
     while place < #state.held_text do
       local its_end, _, its_cost, following = read(state.held_text, place)
-      ends[#ends + 1], beside[#beside + 1], place = its_end, beside[#beside] - its_cost, following
+      ends[#ends + 1], costs[#costs + 1], place = its_end, its_cost, following
     end
+    local beside = { [#ends] = cost }  -- summed up, so that what could fit is never past what a double tells
+    for n = #ends, 1, -1 do beside[n - 1] = beside[n] + costs[n] end
     local low, high = 0, #ends
     while low < high do
       local middle = math.floor((low + high) / 2)
@@ -93,7 +95,7 @@ local function leased(letter, makers)
       reply[r + 2] = 0
       return true
     end
-    if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, held, place) end
+    if held > 0 then reply[r + 2] = wait_for(state, rule, now, cost, place) end
   end
 
   -- The text with a holder put in its place, which is nearly always the end

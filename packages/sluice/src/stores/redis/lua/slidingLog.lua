@@ -147,6 +147,8 @@ local function slidingLog()
       head = head .. pack('<ddI6I4I2', rule[w * 2], state[c], state[c + 1], state[c + 2], state[c + 3])
     end
     write(state, head .. entries .. last, number, chunk)
+    -- Times to live are renewed once per window, so what a shorter one was given may not last for a longer one
+    if state.changed then call('PEXPIRE', state.key, rule.longest * 2 + TTL_SLACK) end
   end
 
   local function charge(state, rule, now, at, cost)
@@ -214,9 +216,8 @@ local function slidingLog()
   return {
     load = load, check = check, charge = charge, write = write,
     prepare = function(rule)
-      rule.windows, rule.longest, rule.shortest = #rule / 2, 0, math.huge
+      rule.windows, rule.longest = #rule / 2, 0
       for w = 1, rule.windows do
-        if rule[w * 2] < rule.shortest then rule.shortest = rule[w * 2] end
         if rule[w * 2] > rule.longest then rule.longest, rule.slowest = rule[w * 2], w end
       end
     end,

@@ -2,7 +2,7 @@
 local function slidingLogRare(open, advance)
   local call, pack, unpack, spread = redis.call, struct.pack, struct.unpack, unpack
   local sub, floor, max, min = string.sub, math.floor, math.max, math.min
-  local DROPPED_AT_ONCE = 100
+  local DROPPED_AT_ONCE, LONGEST_CHUNK = 100, CHUNK_BYTES * 4
   local rare = {}
 
   -- The last chunk from `low` on whose base (or, by cost, the cost before it) is at most x
@@ -86,6 +86,19 @@ local function slidingLogRare(open, advance)
     return table.concat(parts), new_base, 1
   end
 
+  -- A chunk's entries as those of two: the first half and how many these are; the rest, its base and the cost before it
+  local function halved(entries, wide, base, before)
+    local format, width = '<I3I2', 5
+    if wide == 1 then format, width = '<I6I7', 13 end
+    local half, rest = floor(#entries / width / 2), {}
+    local start = unpack(format, entries, half * width + 1)
+    for n = 0, #entries / width - 1 do
+      local offset, cost = unpack(format, entries, n * width + 1)
+      if n < half then before = before + cost else rest[#rest + 1] = pack(format, offset - start, cost) end
+    end
+    return sub(entries, 1, half * width), half, table.concat(rest), base + start, before
+  end
+
   -- Takes entries without a cost off the end, so that the newest time is that of something counted.
   -- Leaves the tail's entries in state.text, or nothing there when none are left.
   local function trim_tail(state, rule)
@@ -124,6 +137,7 @@ local function slidingLogRare(open, advance)
   -- Changes the cost recorded at a past time: an entry's, down to zero, or a new one's
   function rare.adjust(state, rule, now, at, cost, save, write)
     for w = 1, rule.windows do advance(state, rule, w, now) end
+    if state.sum + cost > 9007199254740991 then rare.rebase(state, rule) end
     local number = rare.seek(state, state.first, at)
     local text, from, count, format, width, base, before = open(state, number)
     local entry, found, old = 0, false, 0
@@ -149,18 +163,32 @@ local function slidingLogRare(open, advance)
       end
       state[c + 1] = -math.huge
     end
-    for later = number + 1, state.tail - 1 do
-      local field = pack('<I4', later)
-      local chunk = call('HGET', state.key, field)
+    -- What many settlements have put entries into becomes two chunks, and those after it move up
+    local added = #entries > LONGEST_CHUNK and 1 or 0
+    for later = state.tail - 1, number + 1, -1 do
+      local chunk = call('HGET', state.key, pack('<I4', later))
       local its_wide, its_base, its_before = unpack('<BI6d', chunk)
-      call('HSET', state.key, field, pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
+      call('HSET', state.key, pack('<I4', later + added),
+        pack('<BI6d', its_wide, its_base, its_before + difference) .. sub(chunk, 16))
     end
+    if number < state.tail then state.before = state.before + difference end
+    if added == 1 then
+      local first, half, rest, rest_base, rest_before = halved(entries, wide, new_base, before)
+      call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. first)
+      for c = 1, rule.windows * 4, 4 do
+        if state[c + 2] == number and state[c + 3] >= half then
+          state[c + 2], state[c + 3] = number + 1, state[c + 3] - half
+        elseif state[c + 2] > number then
+          state[c + 2] = state[c + 2] + 1
+        end
+      end
+      number, state.tail, entries, new_base, before = number + 1, state.tail + 1, rest, rest_base, rest_before
+    end
+    state.read = 0
     if number < state.tail then
-      state.before = state.before + difference
       call('HSET', state.key, pack('<I4', number), pack('<BI6d', wide, new_base, before) .. entries)
-      state.read = 0
     else
-      state.text, state.from, state.base, state.wide = entries, 1, new_base, wide
+      state.text, state.from, state.base, state.before, state.wide = entries, 1, new_base, before, wide
       trim_tail(state, rule)
       if not state.text then
         state.latest = 0
@@ -168,6 +196,7 @@ local function slidingLogRare(open, advance)
       end
     end
     for w = 1, rule.windows do advance(state, rule, w, now) end
+    rare.drop_left(state, rule)
     save(state, rule, sub(state.text, state.from), '')
   end
 
