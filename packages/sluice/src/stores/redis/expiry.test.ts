@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { useRedis } from "../../../test/useRedis.js";
 import { createLimiter, type Limiter } from "../../limiter.js";
+import type { Reservation } from "../../reservation.js";
 import {
   fixedWindow,
   leakyBucket,
@@ -140,5 +141,54 @@ test("a cancellation after the key has gone leaves no count, and none below zero
     expect(await redis.keys("*"), limiter.name).toEqual([]);
     const { limit, remaining } = await limiter.peek("a");
     expect(remaining).toBe(limit);
+  }
+});
+
+/** So long that no store would ask for it: a key that has it was not given another time to live since. */
+const MARK = 10 ** 12;
+/** What a key outlives its state by, on an injected clock. */
+const SLACK = 3_600_000;
+
+const used = (limiter: Limiter) => limiter.tryAcquire("a");
+const held: Reservation[] = [];
+
+test.each([
+  { what: "a log", rules: slidingLog({ limit: 1000, window: 7000 }), use: used },
+  {
+    what: "a log of several windows",
+    rules: [7000, 1000, 3000].map((window) => slidingLog({ name: `${window}`, limit: 1000, window })),
+    use: used,
+  },
+  {
+    what: "a log of which more and more is taken at once",
+    rules: slidingLog({ limit: 100_000, window: 7000 }),
+    use: (limiter: Limiter, n: number) => limiter.tryAcquire("a", n + 1),
+  },
+  {
+    what: "a log that is held and settled in turn",
+    rules: rule({ algorithm: "slidingLog", limit: 1000, window: 7000, lease: 6000 }),
+    use: async (limiter: Limiter) => (await limiter.reserve("a", 2)).settle(1),
+  },
+  {
+    what: "a log of which something is always held",
+    rules: rule({ algorithm: "slidingLog", limit: 1000, window: 7000, lease: 6000 }),
+    use: async (limiter: Limiter) => {
+      held.push(await limiter.reserve("a", 2));
+      if (held.length > 2) await held.shift()?.settle(1);
+    },
+  },
+])("$what that is in use never expires while it counts something", async ({ rules, use }) => {
+  let now = 1_700_000_000_000;
+  const limiter = createLimiter({ name: "used", store: redisStore(redis, { clock: () => now }), rules });
+  let livesUntil = 0;
+  for (let n = 0; n < 60; n++) {
+    now += 1000;
+    await use(limiter, n);
+    const [key, ...others] = await redis.keys("*");
+    expect(others).toEqual([]);
+    const left = await redis.pttl(key);
+    if (left < MARK / 2) livesUntil = now + left - SLACK;
+    expect(livesUntil).toBeGreaterThan(now + 6900); // some of it was gone when it was read
+    await redis.pexpire(key, MARK);
   }
 });

@@ -1,5 +1,5 @@
 // Generated from lua/*.lua by scripts/lua.mjs; do not edit.
-export const sha = "f42ce4b72f8e8f2c3650cabfcba64ac867ebaaad";
+export const sha = "413d1670eac2f506287aa9aa906aa705127c7ffc";
 export const script = `local TTL_SLACK = ARGV[1] == '' and 1000 or 3600000
 local CHUNK_BYTES, NO_LOG = 140, string.rep('\\0', 62)
 local function amend(text, at, cost)
@@ -1355,7 +1355,6 @@ text = pack(wide == 1 and '<dI2c0I6I7c0' or '<dI2c0I3I2c0', sum + x, entries + 1
 entry_cost, others)
 end
 call('HSET', key, 'h', text)
-if latest < at - at % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
 reply[r + 1] = 1
 r = r + 1
 end

@@ -76,7 +76,6 @@ local function hold(rule, now, operation, reply, r, n, last, a, step)
           entry_cost, others)
       end
       call('HSET', key, 'h', text)
-      if latest < at - at % window then call('PEXPIRE', key, window * 2 + TTL_SLACK) end
       reply[r + 1] = 1
       r = r + 1
     end
