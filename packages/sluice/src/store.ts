@@ -9,7 +9,7 @@ export interface StoredRule extends Rule {
   readonly path: string;
 }
 
-/** One rule applied to one key. All the charges of one call are decided together. */
+/** One rule applied to one key. All the charges of one call are decided together; no two have the same rule and key. */
 export interface Charge {
   readonly rule: StoredRule;
   readonly key: string;
@@ -17,8 +17,9 @@ export interface Charge {
   /** The same for all charges of one call: a store spread over nodes keeps these together. */
   readonly partition: string;
   /**
-   * Names the request where the rule keeps names or leases; unique, and the same when it is settled. A rule with
-   * a window and a lease holds what has an id for the lease, until it is settled, and counts what has none for good.
+   * Names the request where the rule keeps names or leases; unique, no part of another, and the same when it is
+   * settled. A rule with a window and a lease holds what has an id for the lease, until it is settled, and counts
+   * what has none for good.
    */
   readonly id?: string | undefined;
   /** Only looks: the cost must fit for the call to be allowed, and is not charged. */

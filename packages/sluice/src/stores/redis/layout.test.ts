@@ -256,13 +256,11 @@ describe("the compact log", () => {
     );
     await (await limiter.reserve("a", 5)).settle(3);
     clock.now += 1000;
+    const once = { hget: 1, hset: 1 };
     let reservation = await limiter.reserve("a", 5);
-    expect(await commandsOf(async () => (reservation = await limiter.reserve("a", 5)))).toEqual({
-      hget: 1,
-      hset: 1,
-    });
+    expect(await commandsOf(async () => (reservation = await limiter.reserve("a", 5)))).toEqual(once);
     clock.now += 1000;
-    expect(await commandsOf(() => reservation.settle(3))).toEqual({ hget: 1, hset: 1 });
+    expect(await commandsOf(() => reservation.settle(3))).toEqual(once);
     expect(await keys()).toHaveLength(1);
     expect((await limiter.status("a"))[0].count).toBe(3 + 5 + 3);
   });
