@@ -67,3 +67,17 @@ function refuse(code: SluiceErrorCode, what: string, value: unknown, min: number
     max === Number.MAX_SAFE_INTEGER ? `of at least ${min} (up to 2^53 - 1)` : `from ${min} to ${max}`;
   throw new SluiceError(code, `${what} must be a whole number ${range}; got ${show(value)}.`);
 }
+
+/** Refuses an option that is not among these: a `stor` must not mean that counts are kept elsewhere. */
+export function checkNames(
+  code: SluiceErrorCode,
+  what: string,
+  options: object,
+  names: readonly string[],
+): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== undefined && !names.includes(name)) {
+      throw new SluiceError(code, `${what} has no option ${show(name)}; it has ${names.join(", ")}.`);
+    }
+  }
+}

@@ -1,5 +1,5 @@
 import { combine, type Decision, type RuleDecision, type RuleStatus } from "./decision.js";
-import { SluiceError, show, wholeNumber } from "./errors.js";
+import { checkNames, SluiceError, show, wholeNumber } from "./errors.js";
 import { type Key, keyFor, partitionOf } from "./key.js";
 import { Reservation } from "./reservation.js";
 import { capacity, checkName, isLease, isSlots, type Rule, type RuleInput } from "./rule.js";
@@ -111,6 +111,13 @@ class RuleLimiter implements Limiter {
   #closed = false;
 
   constructor(options: LimiterOptions) {
+    checkNames("INVALID_OPTION", "createLimiter", options, [
+      "rules",
+      "store",
+      "name",
+      "partition",
+      "maxWaiting",
+    ] satisfies (keyof LimiterOptions)[]);
     const { store = memoryStore(), maxWaiting = 10_000 } = options;
     this.name = checkName("A limiter's name", options.name ?? "default");
     this.rules = storedRules(this.name, options.rules);
@@ -156,7 +163,7 @@ class RuleLimiter implements Limiter {
       if (cost > capacity(rule)) {
         throw new SluiceError(
           "NEVER_FITS",
-          `A cost of ${cost} can never fit rule "${rule.name}", which admits at most ${capacity(rule)} at once; split the work or raise the rule.`,
+          `A cost of ${cost} never fits rule "${rule.name}", which admits at most ${capacity(rule)} at once; split it or raise the rule.`,
         );
       }
     }
@@ -192,7 +199,7 @@ class RuleLimiter implements Limiter {
     if (best !== undefined) return best;
     throw new SluiceError(
       "NOT_COUNTED",
-      `Limiter "${this.name}" has only buckets, which keep no history; add a slidingLog or slidingCells rule to count.`,
+      `Limiter "${this.name}" has only buckets, which keep no history; add a slidingLog.`,
     );
   }
 
@@ -203,7 +210,7 @@ class RuleLimiter implements Limiter {
     if (charge === undefined || this.#store.entries === undefined) {
       throw new SluiceError(
         "NOT_COUNTED",
-        `Limiter "${this.name}" does not keep each request; use slidingLog({ ..., layout: "zset" }) on a redisStore.`,
+        `Limiter "${this.name}" keeps no requests; use slidingLog({ ..., layout: "zset" }) on a redisStore.`,
       );
     }
     return this.#store.entries(charge, from, to, most);
@@ -267,7 +274,7 @@ function claimUnnamed(store: Store, rules: readonly StoredRule[]): void {
     if (taken.has(path)) {
       throw new SluiceError(
         "NAME_TAKEN",
-        `Another limiter without a name counts by rule "${name}" on this store; give each limiter its own \`name\`.`,
+        `Another unnamed limiter counts by rule "${name}" on this store; give each its own \`name\`.`,
       );
     }
     taken.add(path);

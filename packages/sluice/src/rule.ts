@@ -9,7 +9,7 @@ import { slidingCounter as slidingCounterArithmetic } from "./algorithms/sliding
 import { slidingLog as slidingLogArithmetic } from "./algorithms/slidingLog.js";
 import { tokenBucket as tokenBucketArithmetic } from "./algorithms/tokenBucket.js";
 import { type Duration, milliseconds, shortest } from "./duration.js";
-import { SluiceError, show, wholeNumber } from "./errors.js";
+import { checkNames, SluiceError, show, wholeNumber } from "./errors.js";
 
 /** What every rule has, whatever its algorithm. */
 export interface RuleOptions {
@@ -174,7 +174,7 @@ const withBurst: WithOptions = (rule, input) => {
   return { ...rule, burst };
 };
 
-const COMMON = ["algorithm", "limit", "window", "lease", "name", "by"];
+const COMMON = ["limit", "window", "lease", "name", "by", "algorithm"];
 
 /** The longest text of a name; names stand in headers, metrics and Redis keys. */
 const NAME = /^[\w .:@+-]{1,64}$/;
@@ -185,12 +185,7 @@ export function checkRule(input: RuleInput): Rule {
   checkObject(input);
   const { algorithm, by } = input;
   const [withOptions, names] = ownOptions.get(algorithm) ?? unbuilt(algorithm);
-  const known = [...COMMON, ...names];
-  for (const [option, value] of Object.entries(input)) {
-    if (value !== undefined && !known.includes(option)) {
-      refuse(`${algorithm} has no option ${show(option)}; it has ${known.slice(1).join(", ")}.`);
-    }
-  }
+  checkNames("INVALID_RULE", algorithm, input, [...COMMON, ...names]);
   const limit = wholeNumber("INVALID_RULE", `${algorithm}'s limit`, input.limit, 1);
   const period = algorithm === "concurrent" && (input.lease || !input.window) ? "lease" : "window";
   const window = milliseconds(`${algorithm}'s ${period}`, input[period]);

@@ -276,7 +276,7 @@ function timedOut(timeoutMs: number, denial: readonly RuleDecision[] | undefined
   const by = decision ? ` by rule "${decision.rule}"` : "";
   return new SluiceError(
     "TIMEOUT",
-    `Not admitted${by} within ${timeoutMs} ms; wait longer or lower the demand.`,
+    `Not admitted${by} within ${timeoutMs} ms; wait longer or ask for less.`,
     decision && { decision },
   );
 }

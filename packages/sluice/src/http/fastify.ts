@@ -12,7 +12,7 @@ import type { MaybePromise } from "../store.js";
 import { counterFrom } from "./counter.js";
 import { createGuard, type Guard, type GuardDecision, judge, type Platform, type Verdict } from "./guard.js";
 import { nodePlatform, settleAtEnd } from "./nodeResponse.js";
-import { type CommonOptions, checkNames, type GuardOptions, refuseOption } from "./options.js";
+import { type CommonOptions, checkGuardNames, type GuardOptions, refuseOption } from "./options.js";
 
 export type * from "./types.js";
 
@@ -66,7 +66,7 @@ export const rateLimit: FastifyPluginAsync<PluginOptions> = async (instance, opt
   if (hook !== "onRequest" && hook !== "preHandler") {
     refuseOption(`hook must be "onRequest" or "preHandler"; got ${show(hook)}`);
   }
-  checkNames(rest);
+  checkGuardNames(rest);
   const common = over({}, rest);
   const general = brings(common) ? createGuard(common, platform) : undefined;
   const guards = new WeakMap<object, Guard<FastifyRequest>>();

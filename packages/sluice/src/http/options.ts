@@ -1,7 +1,7 @@
 // What a guard may be told, and what it refuses to be told.
 import type { Decision } from "../decision.js";
 import type { Duration } from "../duration.js";
-import { SluiceError, show, wholeNumber } from "../errors.js";
+import { checkNames, SluiceError, show, wholeNumber } from "../errors.js";
 import type { Limiter } from "../limiter.js";
 import { checkName } from "../rule.js";
 import type { MaybePromise } from "../store.js";
@@ -80,17 +80,13 @@ const NAMES: readonly string[] = [
 ] satisfies (keyof GuardOptions<unknown>)[];
 
 /** Refuses what no guard knows: a `trustproxy` must not mean that no proxy is trusted. */
-export function checkNames(options: object): void {
-  for (const [name, value] of Object.entries(options)) {
-    if (value !== undefined && !NAMES.includes(name)) {
-      refuseOption(`A guard has no option ${show(name)}; it has ${NAMES.join(", ")}`);
-    }
-  }
+export function checkGuardNames(options: object): void {
+  checkNames("INVALID_OPTION", "A guard", options, NAMES);
 }
 
 /** Refuses bad values, except of what others check where they use it. */
 export function checkOptions<Request>(options: GuardOptions<Request>): void {
-  checkNames(options);
+  checkGuardNames(options);
   const { headers = "draft-11", onOutage = "open", unit, cost = 1, timeoutMs = 1000 } = options;
   checkOneOf("headers", headers, HEADER_FORMATS);
   checkOneOf("onOutage", onOutage, ["open", "closed"]);

@@ -1,6 +1,6 @@
 import type { RuleStatus } from "../decision.js";
 import { type Duration, milliseconds } from "../duration.js";
-import { SluiceError, show, wholeNumber } from "../errors.js";
+import { checkNames, SluiceError, show, wholeNumber } from "../errors.js";
 import { checkName } from "../rule.js";
 import type { Store } from "../store.js";
 import { memoryStore } from "../stores/memory.js";
@@ -91,6 +91,16 @@ export function createBudget(options: BudgetOptions): Budget {
   if (typeof options !== "object" || options === null) {
     throw new SluiceError("INVALID_OPTION", `createBudget takes { limits, store? }; got ${show(options)}.`);
   }
+  checkNames("INVALID_OPTION", "createBudget", options, [
+    "limits",
+    "store",
+    "name",
+    "prices",
+    "estimate",
+    "partition",
+    "maxWaiting",
+    "lease",
+  ] satisfies (keyof BudgetOptions)[]);
   const { store = memoryStore(), maxWaiting = 10_000, partition } = options;
   const name = checkName("A budget's name", options.name ?? "llm");
   const lease = milliseconds("A budget's lease", options.lease ?? "2m");

@@ -1,5 +1,5 @@
 import type { RuleDecision, RuleStatus } from "../decision.js";
-import { SluiceError, show, wholeNumber } from "../errors.js";
+import { checkNames, SluiceError, show, wholeNumber } from "../errors.js";
 import { capacity } from "../rule.js";
 import type { Charge, Count, Entry, MaybePromise, Settlement, Store, StoredRule } from "../store.js";
 import { type Breaker, breakerOf, callSafely, type OutageEvents } from "./breaker.js";
@@ -50,6 +50,13 @@ function checked(store: Store, options: ResilientOptions): Required<ResilientOpt
   if (typeof options !== "object" || options === null) {
     refuse(`resilient takes { onOutage, deadlineMs?, ... } second; got ${show(options)}.`);
   }
+  checkNames("INVALID_OPTION", "resilient", options, [
+    "onOutage",
+    "deadlineMs",
+    "instances",
+    "local",
+    "events",
+  ] satisfies (keyof ResilientOptions)[]);
   const { onOutage, deadlineMs = 50, instances = 1, local = memoryStore(), events = {} } = options;
   if (!POLICIES.includes(onOutage)) {
     refuse(`onOutage must be ${POLICIES.map(show).join(" or ")}; got ${show(onOutage)}.`);

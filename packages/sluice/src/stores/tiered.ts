@@ -1,5 +1,5 @@
 import type { RuleDecision, RuleStatus } from "../decision.js";
-import { SluiceError, show, wholeNumber } from "../errors.js";
+import { checkNames, SluiceError, show, wholeNumber } from "../errors.js";
 import type {
   Charge,
   Count,
@@ -47,6 +47,7 @@ export function tiered(remote: Store, options: TieredOptions = {}): Store {
 
 /** The same, on time that a simulation sets. */
 export function tieredOn(timing: Timing, remote: Store, options: TieredOptions): Store {
+  checkNames("INVALID_OPTION", "tiered", options, ["leases", "staleMs", "maxKeys", "clock"]);
   const { leases = false, staleMs = 1000, maxKeys = 100_000 } = options;
   if (typeof remote?.decide !== "function") refuse(`tiered takes a store first; got ${show(remote)}.`);
   if (typeof leases !== "boolean") refuse(`leases must be true or false; got ${show(leases)}.`);

@@ -1,5 +1,5 @@
 import type { RuleDecision, RuleStatus } from "../../decision.js";
-import { SluiceError, show } from "../../errors.js";
+import { checkNames, SluiceError, show } from "../../errors.js";
 import type { Charge, Count, Entry, Settlement, Store } from "../../store.js";
 import { Batcher } from "./batch.js";
 import { type Connection, connect, type RedisClient } from "./client.js";
@@ -19,6 +19,7 @@ export interface RedisStoreOptions {
  * the client stays its owner's to close.
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): Store {
+  checkNames("INVALID_OPTION", "redisStore", options, ["prefix", "clock"]);
   const { prefix = "sluice:", clock } = options;
   if (typeof prefix !== "string" || /[{}]/.test(prefix)) {
     throw new SluiceError("INVALID_OPTION", `prefix must be a string without { and }; got ${show(prefix)}.`);
