@@ -81,7 +81,10 @@ describe("a bad rule is refused, with what was given and what is allowed", () =>
       "A rule's by must list the names",
     ]),
     [bad({ layout: "list" }), 'A rule\'s layout must be "compact" or "zset"; got "list".'],
-    [bad({ burst: 3 }), 'slidingLog has no option "burst"; it has limit, window, lease, name, by, algorithm, layout.'],
+    [
+      bad({ burst: 3 }),
+      'slidingLog has no option "burst"; it has limit, window, lease, name, by, algorithm, layout.',
+    ],
     [bad({ algorithm: "slidingCells", mode: "loose" }), 'mode must be "strict" or "weighted"; got "loose".'],
     [
       bad({ algorithm: "slidingCells", cells: 0 }),
