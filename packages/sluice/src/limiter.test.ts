@@ -1,12 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { Key } from "./key.js";
 import { createLimiter, type LimiterOptions } from "./limiter.js";
-import { type BudgetOptions, createBudget } from "./llm/index.js";
 import { fixedWindow, type RuleInput, rule, slidingLog } from "./rule.js";
 import { memoryStore } from "./stores/memory.js";
-import { redisStore } from "./stores/redis/index.js";
-import { type ResilientOptions, resilient } from "./stores/resilient.js";
-import { tiered } from "./stores/tiered.js";
 import { remotely } from "./testing/remotely.js";
 
 const onePerSecond = slidingLog({ limit: 1, window: "1s" });
@@ -46,22 +42,6 @@ describe("createLimiter", () => {
     const creating = () => createLimiter(options as LimiterOptions);
     expect(creating).toThrow(expect.objectContaining({ name: "SluiceError", code }));
     expect(creating).toThrow(message);
-  });
-
-  it("refuses options that it does not have, as every store and budget does", () => {
-    const store = memoryStore();
-    const client = { evalsha: async () => [], eval: async () => [] };
-    const limits = [{ name: "a", unit: "requests", limit: 1, window: "1m" }] as const;
-    const made: Record<string, () => unknown> = {
-      createLimiter: () => createLimiter({ rules: onePerSecond, stor: store } as LimiterOptions),
-      createBudget: () => createBudget({ limits, stor: store } as BudgetOptions),
-      redisStore: () => redisStore(client, { prefx: "x" } as object),
-      resilient: () => resilient(store, { onOutage: "open", deadline: 5 } as ResilientOptions),
-      tiered: () => tiered(store, { lease: true } as object),
-    };
-    for (const [what, make] of Object.entries(made)) {
-      expect(make, what).toThrow(new RegExp(`^${what} has no option "\\w+"; it has \\w+, `));
-    }
   });
 
   it("does not let two limiters without a name share counts unawares", () => {

@@ -210,7 +210,7 @@ class RuleLimiter implements Limiter {
     if (charge === undefined || this.#store.entries === undefined) {
       throw new SluiceError(
         "NOT_COUNTED",
-        `Limiter "${this.name}" keeps no requests; use slidingLog({ ..., layout: "zset" }) on a redisStore.`,
+        `Limiter "${this.name}" lists no requests; use slidingLog({ ..., layout: "zset" }) on a redisStore.`,
       );
     }
     return this.#store.entries(charge, from, to, most);

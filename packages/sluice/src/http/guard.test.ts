@@ -30,6 +30,20 @@ test("an onError that throws harms nobody", async () => {
   expect(verdict?.decision).toMatchObject({ allowed: true, degraded: "open" });
 });
 
+test("what a limiter decided stays as it was: the headers are on the request's own copy", async () => {
+  const limiter = hour(2);
+  const decision = Object.freeze(limiter.tryAcquireSync("a"));
+  vi.spyOn(limiter, "tryAcquireSync").mockReturnValue(decision);
+  const verdict = await createGuard({ limiter }, platform).admit({});
+  expect(verdict?.decision).toMatchObject({
+    remaining: 1,
+    headers: [
+      ["RateLimit-Policy", '"hour";q=2;w=3600'],
+      ["RateLimit", '"hour";r=1;t=3600'],
+    ],
+  });
+});
+
 test("two dimensions are one decision: account and address together", async () => {
   const limiter = createLimiter({
     rules: [

@@ -132,7 +132,7 @@ export function createGuard<Request>(
     reservation?: Reserved,
   ): MaybePromise<Verdict> {
     const headers = rateLimitHeaders(format, own, rules, unit);
-    const decision = previous ? joined(previous, own, headers) : told(own, headers);
+    const decision = previous ? joined(previous, own, headers) : { ...own, headers };
     const expose =
       exposeHeaders && platform.header(request, "origin") !== undefined
         ? [...headers.map(([name]) => name), "Retry-After"].join(", ")
@@ -216,15 +216,6 @@ function printFirst(): (error: unknown) => void {
     if (!isQuiet) console.warn("sluice: a guard failed; pass onError to be told of every failure.", error);
     isQuiet = true;
   };
-}
-
-/** The decision, which was made for this request alone, with the headers on it: a copy costs as much as the rest. */
-function told(
-  decision: Decision & { headers?: readonly Header[] },
-  headers: readonly Header[],
-): GuardDecision {
-  decision.headers = headers;
-  return decision as GuardDecision;
 }
 
 /** One decision out of two guards': lists grow, single values are those of the binding rule. */

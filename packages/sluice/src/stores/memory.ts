@@ -80,6 +80,7 @@ class MemoryStore implements Store {
       charges.map(({ rule, key, cost, id, look }) =>
         this.#meter(rule).decide(key, cost, isLast && look !== true, now, id),
       );
+    // Where all allow, each is decided again and charged by the path of a lone rule: there is no other.
     const checked = answers(false);
     return commit && checked.every(({ allowed }) => allowed) ? answers(true) : checked;
   }
